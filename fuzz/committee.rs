@@ -12,7 +12,7 @@ use conclave::committee::routines::*;
 use conclave::committee::{FinalSynthesis, audit_markdown, audit_view, text_bound};
 use conclave::domain::{
     Agent, AgentReport, AssumptionKind, Confidence, Disagreement, Judgement, Mode, Obtained,
-    Question, Reply, RunId,
+    Question, Reply, RunId, ScoringPolicy,
 };
 use conclave::journal::{AgentOutcome, CheckScope, Event, Synthesized, Transcript};
 use conclave::{llm, scoring, text};
@@ -52,7 +52,13 @@ pub const ROUTINES: &[Routine] = &[
         drop(claims_shown(&held));
         if let Ok(decisions) = serde_json::from_str(text) {
             let obtained = Obtained::Clean;
-            drop(settle(&mut report, "solver", &held, &decisions, obtained));
+            drop(settle(
+                &mut report,
+                Agent::Solver,
+                &held,
+                &decisions,
+                obtained,
+            ));
         }
     }),
     ("cross-check", cross_check),
@@ -134,8 +140,8 @@ fn answered(report: AgentReport) -> AgentOutcome {
 }
 
 fn judgement(message: &str, report: &AgentReport) -> Judgement {
-    let outputs = ["solver", "critic"].map(|agent| scoring::Output {
-        agent,
+    let outputs = [Agent::Solver, Agent::Critic].map(|agent| scoring::Output {
+        agent: agent.into(),
         report,
         obtained: Obtained::Clean,
         truncated: false,
@@ -152,7 +158,7 @@ fn judgement(message: &str, report: &AgentReport) -> Judgement {
         cross_checks: &[],
         resolutions: &[],
     };
-    scoring::judge(&panel, &scoring::Policy::default())
+    scoring::judge(&panel, &ScoringPolicy::default())
 }
 
 /// Returns a judgement with a disagreement for each line of a text, between two short reports.
@@ -194,7 +200,7 @@ fn request(text: &str) -> RequestContext {
 /// and its lines as entries of its lists.
 fn cross_check(text: &str) {
     let (report, request, lines) = (report(text), request(text), lines(text));
-    let written = Written {
+    let written = AnsweredReport {
         agent: Agent::Solver,
         report: &report,
         tokens: 1,

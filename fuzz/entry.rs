@@ -7,10 +7,10 @@
 use conclave::actions::commands::{Action, Inputs, execute};
 use conclave::actions::parser::{self, ParsedMessage};
 use conclave::config::{self, Env};
-use conclave::domain::{AgentReport, Obtained, RunId};
+use conclave::domain::{Agent, AgentReport, Obtained, RunId, ScoringPolicy};
 use conclave::journal::{self, Archive, Entry};
 use conclave::llm::{StreamEvent, StreamReader};
-use conclave::scoring::{self as score, Output, Panel, Policy, report_from_text};
+use conclave::scoring::{self as score, Output, Panel, report_from_text};
 use conclave::{app, http};
 use conclave_dice::Expression;
 
@@ -183,15 +183,18 @@ pub fn score_text(data: &[u8]) {
         report_from_text("solver", "", first),
         report_from_text("critic", "", second),
     ];
-    let output = |agent: &'static str, report| Output {
-        agent,
+    let output = |agent: Agent, report| Output {
+        agent: agent.into(),
         report,
         obtained: Obtained::Text,
         truncated: false,
         role_matches: true,
         family: None,
     };
-    let outputs = vec![output("solver", &reports[0]), output("critic", &reports[1])];
+    let outputs = vec![
+        output(Agent::Solver, &reports[0]),
+        output(Agent::Critic, &reports[1]),
+    ];
     let panel = Panel {
         message,
         task_type: None,
@@ -202,7 +205,7 @@ pub fn score_text(data: &[u8]) {
         cross_checks: &[],
         resolutions: &[],
     };
-    let judgement = score::judge(&panel, &Policy::default());
+    let judgement = score::judge(&panel, &ScoringPolicy::default());
     for score in &judgement.scores {
         assert!((0.0..=1.0).contains(&score.cred), "{}", score.cred);
         assert!(
@@ -215,7 +218,7 @@ pub fn score_text(data: &[u8]) {
     assert!((0.0..=1.0).contains(&judgement.base_score));
     assert_eq!(
         judgement,
-        score::judge(&panel, &Policy::default()),
+        score::judge(&panel, &ScoringPolicy::default()),
         "judged twice"
     );
 }

@@ -435,7 +435,7 @@ def inside(arguments):
     print(f"| runs taken over | {len(continued)} |")
     print(f"| calls at the provider | {len(Provider.calls)} |")
     print(f"| steps in doubt that were bought again | {in_doubt} |")
-    for line in ("the database is lost", "the database is back", "another database server is the primary now"):
+    for line in ("the database is unavailable", "the database is available again", "another database server is the primary now"):
         print(f"| log lines: {line} | {logged(line)} |")
     for name, figure in must_be_zero.items():
         print(f"| **{name}** (must be 0) | {figure} |")

@@ -37,15 +37,16 @@
 //!     run under its cap, and `reply` has the text, the audit and the invariants.
 //! 11. [`actions`] maps free text to commands, such as a roll of dice: by a deterministic parser, or
 //!     by a model's proposal, which has to pass four gates before anything is executed.
-//!
-//! 12. [`strategies`] decides whether a learned answer replies to a chat or the committee does, and
+//! 12. [`tools`] validates a plan of tool calls that a model wrote, executes the steps that were
+//!     authorized, and has them explained. Only this module changes files of a project.
+//! 13. [`strategies`] decides whether a learned answer replies to a chat or the committee does, and
 //!     learns answers from feedback.
 //!
 //! # The program
 //!
-//! 13. [`app`] connects the modules into a service. It accepts submissions, checks tokens and
+//! 14. [`app`] connects the modules into a service. It accepts submissions, checks tokens and
 //!     limits, and runs each run as a task with a lease, a deadline and a way to cancel it.
-//! 14. [`http`] is the API server. [`cli`] is the command line. Both only submit runs and read
+//! 15. [`http`] is the API server. [`cli`] is the command line. Both only submit runs and read
 //!     them: they call `App`, and neither of them works on a run.
 //!
 //! # Dependencies

@@ -85,7 +85,7 @@ pub fn typed_value(name: &str, text: String) -> Value {
 }
 
 /// Returns the registry as text for a terminal.
-pub fn for_people() -> String {
+pub fn as_text() -> String {
     let mut text = String::new();
     for command in REGISTRY.iter() {
         let (name, help) = (command.name.into_str(), command.help);
@@ -98,7 +98,7 @@ pub fn for_people() -> String {
 }
 
 /// Returns the whole registry as JSON.
-pub fn for_programs() -> Value {
+pub fn as_json() -> Value {
     let command = |command: &Command| {
         json!({
             "name": command.name, "help": command.help, "permission": command.permission.into_str(), "effect": command.reach,

@@ -96,7 +96,7 @@ pub fn policy(action: &Action, rules: &ActionRules) -> Result<(), String> {
     let bytes = action.arguments().to_string().len();
     if bytes > MAX_SHEET_BYTES {
         return Err(format!(
-            "the arguments have {bytes} bytes; at most {MAX_SHEET_BYTES} are taken"
+            "the arguments have {bytes} bytes; at most {MAX_SHEET_BYTES} are allowed"
         ));
     }
     Ok(())
@@ -107,7 +107,7 @@ fn auto(action: &Action, confidence: f64, proposer: &ProposerPolicy) -> Result<(
         return Err("auto-execution is off".into());
     }
     if !SAFE.contains(&action.name()) {
-        return Err(format!("{} needs a person's word", action.name()));
+        return Err(format!("{} needs a confirmation", action.name()));
     }
     // Written so that NaN does not pass.
     if confidence >= proposer.min_confidence {

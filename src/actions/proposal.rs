@@ -12,9 +12,9 @@ use tokio::time::Instant;
 use super::catalog;
 use super::proposal_cache::Interpretation;
 use super::sanitize::{cut, sanitize};
-use crate::committee::{CallError, Consultation, Deps, Failure, consult};
-use crate::domain::{CommandName, FailureCause, Role, Usd};
-use crate::journal::{CallResult, Event, Proposed, ProposedCommand, RunContext, Stop, settled_key};
+use crate::committee::{CallError, Deps, Failure, SingleAnswer, SingleCall, call_once};
+use crate::domain::{CallStep, CommandName, FailureCause, Role, Usd};
+use crate::journal::{CallResult, Proposed, ProposedCommand, RunContext, Stop, step};
 
 /// Maximum length in characters of a text that a model is asked about.
 pub const MAX_PROPOSED_CHARS: usize = 2000;
@@ -27,9 +27,6 @@ const RAW_CHARS: usize = 2000;
 
 /// Maximum length of the cause if a reply is malformed, in characters.
 const WHY_CHARS: usize = 300;
-
-/// The step of the call.
-const STEP: &str = "proposal";
 
 const MAX_TOKENS: u32 = 400;
 
@@ -207,8 +204,8 @@ pub async fn propose(
     message: &str,
     until: Instant,
 ) -> Result<(Interpretation, bool), Stop> {
-    let asked = Consultation {
-        step: STEP,
+    let asked = SingleCall {
+        step: CallStep::Proposal,
         role: Role::Proposer,
         prompt: "propose",
         appendix: catalog::for_model(allowed),
@@ -217,19 +214,19 @@ pub async fn propose(
         max_tokens: MAX_TOKENS,
         until,
     };
-    let answer = consult::<Proposal>(run, deps, asked).await;
-    let (raw, free) = match run.recall(&settled_key(STEP)) {
-        Some(Event::CallSettled(settled)) => match settled.result {
+    let answer = call_once::<Proposal>(run, deps, asked).await;
+    let (raw, free) = match run.recorded(&step::settled(&CallStep::Proposal.to_string())) {
+        Some(settled) => match settled.result {
             CallResult::Answered { text, .. } => (text, false),
             CallResult::Failed { .. } | CallResult::InDoubt => {
                 (String::new(), settled.cost == Usd::ZERO)
             }
         },
-        _ => (String::new(), true),
+        None => (String::new(), true),
     };
     let failure = match answer {
-        Ok((proposal, was_repaired)) => {
-            let proposed = proposal.into_event(&raw, was_repaired);
+        Ok(SingleAnswer { value, is_damaged }) => {
+            let proposed = value.into_event(&raw, is_damaged);
             return Ok((Interpretation::Proposed(Box::new(proposed)), true));
         }
         Err(CallError::NoOutput(failure)) => failure,

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::commands::Action;
@@ -37,7 +37,7 @@ pub struct DoneReply {
 
 /// A command that a model proposed, dice in first-person prose, or a deletion. It was executed only if
 /// `executed` is true.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "ActionProposal", deny_unknown_fields)]
 pub struct ProposalReply {
     pub intent: Intent,
@@ -52,7 +52,7 @@ pub struct ProposalReply {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub proposal: Option<Offer>,
     /// The readings to choose from if the confidence is below 0.5. The first is `proposed_action`.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 3))]
     pub choices: Vec<Choice>,
 }
@@ -91,7 +91,7 @@ pub struct Would {
 }
 
 /// The interpretation of the text.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct Intent {
     pub action: CommandName,
@@ -103,7 +103,7 @@ pub struct Intent {
     pub confidence: f64,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct ProposedAction {
     pub action: CommandName,
@@ -116,7 +116,7 @@ pub struct ProposedAction {
     pub reason: String,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct Performed {
     pub action: CommandName,
@@ -126,7 +126,7 @@ pub struct Performed {
 }
 
 /// A proposal that its user has not confirmed yet.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(deny_unknown_fields)]
 pub struct Offer {
@@ -138,7 +138,7 @@ pub struct Offer {
 }
 
 /// One of several interpretations.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct Choice {
     /// The number that confirms this reading.
@@ -188,6 +188,15 @@ pub fn not_understood(text: &str, allowed: &BTreeSet<CommandName>) -> String {
     })
 }
 
+impl Offer {
+    pub fn new(run: RunId, expires_at: Timestamp) -> Self {
+        Self {
+            id: run.to_string(),
+            expires_at: expires_at.to_string(),
+        }
+    }
+}
+
 impl Reply {
     /// Returns the reply to a command that a rule found and that was executed.
     pub fn done(action: &Action, result: Value) -> Self {
@@ -208,23 +217,15 @@ impl Reply {
 
     /// Returns the reply to a proposal that is not executed yet. `others` are further readings.
     pub fn offered(
-        mode: ActionMode,
-        (action, others): (&Action, &[Action]),
-        proposed: &Proposed,
+        action: &Action,
+        others: &[Action],
+        why: ProposalReason<'_>,
         source: Source,
-        (run, expires_at): (RunId, Timestamp),
+        offer: Offer,
     ) -> Self {
-        let why = Why {
-            mode,
-            confidence: proposed.confidence,
-            reason: &proposed.reason,
-        };
         let mut reply = proposal(action, why, source);
-        reply.proposal = Some(Offer {
-            id: run.to_string(),
-            expires_at: expires_at.to_string(),
-        });
-        if proposed.confidence < SURE_ENOUGH {
+        reply.proposal = Some(offer);
+        if why.confidence < SURE_ENOUGH {
             let all = std::iter::once(action).chain(others).enumerate();
             reply.choices = all
                 .map(|(i, a)| Choice {
@@ -238,7 +239,12 @@ impl Reply {
     }
 
     /// Returns the reply to a proposal that was executed, at once or after its confirmation.
-    pub fn proposed_and_done(action: &Action, why: Why<'_>, source: Source, result: Value) -> Self {
+    pub fn proposed_and_done(
+        action: &Action,
+        why: ProposalReason<'_>,
+        source: Source,
+        result: Value,
+    ) -> Self {
         let mut reply = proposal(action, why, source);
         reply.executed = true;
         reply.result = Some(result.clone());
@@ -299,14 +305,24 @@ impl Reply {
 
 /// The reason for a proposed command, with its mode and confidence.
 #[derive(Debug, Clone, Copy)]
-pub struct Why<'a> {
+pub struct ProposalReason<'a> {
     pub mode: ActionMode,
     pub confidence: f64,
     pub reason: &'a str,
 }
 
+impl<'a> ProposalReason<'a> {
+    pub fn of(proposed: &'a Proposed, mode: ActionMode) -> Self {
+        Self {
+            mode,
+            confidence: proposed.confidence,
+            reason: &proposed.reason,
+        }
+    }
+}
+
 /// Builds a proposal that is not executed. The reason is empty for Discord.
-fn proposal(action: &Action, why: Why<'_>, source: Source) -> ProposalReply {
+fn proposal(action: &Action, why: ProposalReason<'_>, source: Source) -> ProposalReply {
     let (command, args, confidence) = (action.name(), action.arguments(), why.confidence);
     let reason = match source {
         Source::Discord => String::new(),
@@ -343,7 +359,7 @@ pub fn of_execution(events: &[Event]) -> Option<Reply> {
     Some(match parsed.reason.as_deref() {
         None if parsed.mode == ActionMode::Deterministic => Reply::done(&action, result),
         reason => {
-            let why = Why {
+            let why = ProposalReason {
                 mode: parsed.mode,
                 confidence: parsed.confidence,
                 reason: reason.unwrap_or_default(),

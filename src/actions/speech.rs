@@ -14,7 +14,7 @@ pub fn is_quotation_mark(c: char) -> bool {
     MARK.is_match(c.encode_utf8(&mut [0; 4]))
 }
 
-/// Returns a text with a comma in place of what stands in quotation marks on one line.
+/// Returns a text with a comma in place of each quotation on one line.
 pub fn without_speech(text: &str) -> Cow<'_, str> {
     static SPEECH: LazyLock<Regex> = LazyLock::new(|| {
         pattern(r#"["„「」『』｢｣\p{Pi}\p{Pf}--[‘’‛]][^\n]*?["„「」『』｢｣\p{Pi}\p{Pf}--[‘’‛]]"#)

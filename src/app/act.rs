@@ -8,23 +8,24 @@ use jiff::{SignedDuration, Timestamp};
 use metrics::counter;
 use tokio::time::Instant;
 
-use super::action::{Acted, Asked, disabled, not_allowed, observe, owner, permitted};
+use super::action::{Acted, PendingAction, disabled, not_allowed, observe, permitted};
 use super::offer::OfferReason;
 use super::rate::Rate;
-use super::{ActionInput, ActionRequest, App, Rejected, RequestIds, admission, count};
+use super::{ActionInput, ActionRequest, App, Rejected, RequestIds, continuation, count};
 use crate::actions::ProposalCache;
 use crate::actions::commands::{Action, Inputs, Requirements, execute};
 use crate::actions::parser::{self, ParsedMessage};
-use crate::actions::reply::{self, Reply, Why};
+use crate::actions::reply::{self, ProposalReason, Reply};
 use crate::config::ActionsPolicy;
 use crate::domain::{ActionGate, ActionMode, Question, RunId, Source, Usd, User, fingerprint};
 use crate::journal::{
-    Accepted, ActionIntake, Ending, Event, Executed, GateChecked, NewRun, Parsed, SpendingLimit,
+    Accepted, ActionSubmission, DataStamp, Ending, Event, Executed, GateChecked, NewRun, Owner,
+    Parsed, SpendingLimit,
 };
 
 /// How often an action is executed anew because another one of its user came between. Of a hundred
 /// at once, each attempt lets at least one through.
-const MAX_ATTEMPTS: u32 = 100;
+pub(super) const MAX_ATTEMPTS: u32 = 100;
 
 /// A text of at most this length is read in a few milliseconds.
 const MAX_SHORT_BYTES: usize = 2000;
@@ -43,6 +44,17 @@ impl ActGuards {
             rate: Rate::per_minute(some(policy.user_per_minute), some(policy.user_burst)),
         }
     }
+}
+
+/// What a command did, before it is written.
+pub(super) struct Execution {
+    /// [`Event::Executed`]; `None` if the command was refused.
+    pub executed: Option<Event>,
+    pub reply: Reply,
+    /// The state of the user's data, if the command changes it.
+    pub stamp: Option<DataStamp>,
+    /// The run that narrates the outcome.
+    pub narrator: Option<RunId>,
 }
 
 impl App {
@@ -96,15 +108,15 @@ impl App {
         }
         let body = serde_json::to_string(&question).unwrap_or_default();
         let body_hash = fingerprint(&[b"act", body.as_bytes()]);
-        let key = admission::idempotency_key(&question, idempotency_key.as_deref())
+        let key = continuation::idempotency_key(&question, idempotency_key.as_deref())
             .map(|key| format!("act:{key}"));
         if let Some(known) = self.known(key.as_deref(), &body_hash).await? {
-            return self.told(known).await;
+            return self.stored_response(known).await;
         }
-        self.pace_action(question.source, &question.user)?;
+        self.check_action_rate(question.source, &question.user)?;
         let (id, at) = (RunId::from_uuid(self.clock.new_id()), self.clock.now());
-        let intake = ActionIntake::default();
-        let asked = Asked {
+        let submission = ActionSubmission::default();
+        let pending = PendingAction {
             question,
             key,
             body_hash,
@@ -113,9 +125,9 @@ impl App {
             at,
             arrived,
             rules,
-            intake,
+            submission,
         };
-        self.answer(asked).await
+        self.answer(pending).await
     }
 
     /// Reads text of users: at once if it is short, so that no action waits behind other pieces of work,
@@ -129,30 +141,30 @@ impl App {
     }
 
     /// Performs, offers or refuses an action, as the parser reads its text.
-    async fn answer(self: &Arc<Self>, asked: Asked) -> Result<Acted, Rejected> {
-        let message = &asked.question.message;
+    async fn answer(self: &Arc<Self>, pending: PendingAction) -> Result<Acted, Rejected> {
+        let message = &pending.question.message;
         let read = || parser::read(message);
         match self.read_text(message.len(), read).await {
             ParsedMessage::Clear(action) if action.name().is_deletion() => {
-                self.offer(asked, &action, OfferReason::Deletion).await
+                self.offer(pending, &action, OfferReason::Deletion).await
             }
-            ParsedMessage::Clear(action) => self.perform(asked, &action, None).await,
+            ParsedMessage::Clear(action) => self.perform(pending, &action, None).await,
             ParsedMessage::FirstPerson(action) => {
-                self.offer(asked, &action, OfferReason::FirstPerson).await
+                self.offer(pending, &action, OfferReason::FirstPerson).await
             }
             ParsedMessage::Wrong { command, problem } => {
-                let reply = if asked.rules.commands.contains(&command) {
+                let reply = if pending.rules.commands.contains(&command) {
                     Reply::declined("invalid_arguments", format!("{command}: {problem}"))
                 } else {
                     not_allowed(command)
                 };
-                self.finish(asked, vec![], &reply).await
+                self.finish(pending, vec![], &reply).await
             }
-            ParsedMessage::Unclear => self.propose(asked).await,
+            ParsedMessage::Unclear => self.propose(pending).await,
         }
     }
 
-    pub(super) fn pace_action(&self, source: Source, user: &User) -> Result<(), Rejected> {
+    pub(super) fn check_action_rate(&self, source: Source, user: &User) -> Result<(), Rejected> {
         let key = (source.into_str(), user.id.clone());
         self.acting
             .rate
@@ -164,39 +176,27 @@ impl App {
     /// transaction. `proposed` is the reason of the proposal, if it was proposed.
     pub(super) async fn perform(
         self: &Arc<Self>,
-        mut asked: Asked,
+        mut pending: PendingAction,
         action: &Action,
-        proposed: Option<Why<'_>>,
+        proposed: Option<ProposalReason<'_>>,
     ) -> Result<Acted, Rejected> {
-        let mode = proposed.map_or(ActionMode::Deterministic, |why| why.mode);
-        let mut events = vec![Event::Parsed(Parsed {
-            command: action.name(),
-            arguments: action.arguments(),
-            mode,
-            confidence: proposed.map_or(1.0, |why| why.confidence),
-            reason: proposed.map(|why| why.reason.to_owned()),
-        })];
+        let mut events = vec![parsed(action, proposed)];
         let seed = self.clock.new_seed();
-        if let Err((why, reply)) = permitted(action, &asked, "execute") {
+        if let Err((why, reply)) = permitted(action, &pending, "execute") {
             events.push(Event::GateChecked(GateChecked {
                 gate: ActionGate::Policy,
                 passed: false,
                 why,
             }));
-            return self.decline(asked, events, &reply, seed).await;
+            return self.decline(pending, events, &reply, seed).await;
         }
         for _ in 0..MAX_ATTEMPTS {
-            let attempt = self.attempt(&asked, (action, proposed), events.clone(), seed);
+            let attempt = self.attempt(&pending, action, proposed, events.clone(), seed);
             if let Some(acted) = attempt.await? {
-                let executed = acted.response.get("executed");
-                if acted.run == Some(asked.id) && executed.is_some_and(|it| it == true) {
-                    counter!("conclave_act_accepted_total", "command" => action.name().into_str(), "mode" => mode.into_str())
-                        .increment(1);
-                }
                 return Ok(acted);
             }
             // Its data is newer than that of the action that came between.
-            asked.at = self.clock.now();
+            pending.at = self.clock.now();
         }
         Err(Rejected::Busy)
     }
@@ -205,65 +205,88 @@ impl App {
     /// `None`, and writes nothing, if another action changed that data meanwhile.
     async fn attempt(
         self: &Arc<Self>,
-        asked: &Asked,
-        (action, proposed): (&Action, Option<Why<'_>>),
+        pending: &PendingAction,
+        action: &Action,
+        proposed: Option<ProposalReason<'_>>,
         mut events: Vec<Event>,
         seed: u64,
     ) -> Result<Option<Acted>, Rejected> {
-        let stamp = if action.changes() {
-            Some(self.store.stamp(&owner(&asked.question)).await?)
-        } else {
-            None
+        let execution = self.execute_command(pending, action, proposed, seed);
+        let done = execution.await?;
+        let Some(executed) = done.executed else {
+            let declined = self.decline(pending.clone(), events, &done.reply, seed);
+            return declined.await.map(Some);
         };
-        let facts = self.facts(action, asked).await?;
-        let mut done = match execute(action, &facts, seed) {
-            Ok(done) => done,
-            Err(refusal) => {
-                let reply = Reply::declined(refusal.error, refusal.message);
-                let declined = self.decline(asked.clone(), events, &reply, seed).await;
-                return declined.map(Some);
-            }
-        };
-        let narrator = self.narrate(action, asked, &mut done).await;
-        let result = done.result;
-        let reply = match proposed {
-            None => Reply::done(action, result.clone()),
-            Some(why) => {
-                Reply::proposed_and_done(action, why, asked.question.source, result.clone())
-            }
-        };
-        events.push(Event::Executed(Box::new(Executed {
-            command: action.name(),
-            result,
-            effect: done.effect,
-        })));
-        let (id, key) = (asked.id, &asked.key);
+        events.push(executed);
         let acted = self
-            .conclude(asked.clone(), events, &reply, seed, stamp)
+            .conclude(pending.clone(), events, &done.reply, seed, done.stamp)
             .await;
-        let is_written = |acted: &Acted| acted.run == Some(id);
-        if let Some(narrator) = narrator
-            && !acted
-                .as_ref()
-                .is_ok_and(|acted| acted.as_ref().is_some_and(is_written))
-        {
-            tracing::info!(
-                ?key,
-                "the action was not written: its narration is not wanted"
-            );
+        let is_written = matches!(&acted, Ok(Some(acted)) if acted.run == Some(pending.id));
+        if is_written {
+            count_accepted(action, proposed);
+        } else if let Some(narrator) = done.narrator {
+            tracing::info!(key = ?pending.key, "the action was not written; its narration is cancelled");
             let _ = self.cancel(narrator).await;
         }
         acted
     }
 
+    /// Executes a command on the user's present data. Writes nothing.
+    pub(super) async fn execute_command(
+        self: &Arc<Self>,
+        pending: &PendingAction,
+        action: &Action,
+        proposed: Option<ProposalReason<'_>>,
+        seed: u64,
+    ) -> Result<Execution, Rejected> {
+        let stamp = if action.changes() {
+            Some(self.store.stamp(&Owner::of(&pending.question)).await?)
+        } else {
+            None
+        };
+        let facts = self.facts(action, pending).await?;
+        let mut done = match execute(action, &facts, seed) {
+            Ok(done) => done,
+            Err(refusal) => {
+                return Ok(Execution {
+                    executed: None,
+                    reply: Reply::declined(refusal.error, refusal.message),
+                    stamp,
+                    narrator: None,
+                });
+            }
+        };
+        let narrator = self.narrate(action, pending, &mut done).await;
+        let result = done.result.clone();
+        let reply = match proposed {
+            None => Reply::done(action, result),
+            Some(why) => Reply::proposed_and_done(action, why, pending.question.source, result),
+        };
+        let executed = Event::Executed(Box::new(Executed {
+            command: action.name(),
+            result: done.result,
+            effect: done.effect,
+        }));
+        Ok(Execution {
+            executed: Some(executed),
+            reply,
+            stamp,
+            narrator,
+        })
+    }
+
     /// Loads the user's data that a command needs.
-    pub(super) async fn facts(&self, action: &Action, asked: &Asked) -> Result<Inputs, Rejected> {
-        let question = &asked.question;
-        let owner = owner(question);
+    pub(super) async fn facts(
+        &self,
+        action: &Action,
+        pending: &PendingAction,
+    ) -> Result<Inputs, Rejected> {
+        let question = &pending.question;
+        let owner = Owner::of(question);
         let mut facts = Inputs {
-            id: asked.id.to_string(),
-            offered_at: asked.intake.confirms.and_then(RunId::made_at),
-            allowed: asked.rules.commands.clone(),
+            id: pending.id.to_string(),
+            offered_at: pending.submission.confirms.and_then(RunId::made_at),
+            allowed: pending.rules.commands.clone(),
             ..Inputs::default()
         };
         if action.stores() {
@@ -292,28 +315,28 @@ impl App {
 
     pub(super) fn new_action(
         &self,
-        asked: Asked,
+        pending: PendingAction,
         seed: u64,
         cap: Usd,
         limits: Vec<SpendingLimit>,
     ) -> NewRun {
         let accepted = Accepted {
-            action: Some(asked.intake),
-            correlation_id: asked.correlation_id,
-            ..self.accepted(asked.question, cap, seed)
+            action: Some(pending.submission),
+            correlation_id: pending.correlation_id,
+            ..self.accepted(pending.question, cap, seed)
         };
         NewRun {
-            id: asked.id,
-            at: asked.at,
+            id: pending.id,
+            at: pending.at,
             accepted,
-            idempotency_key: asked.key,
-            body_hash: asked.body_hash,
+            idempotency_key: pending.key,
+            body_hash: pending.body_hash,
             limits,
         }
     }
 
     /// Waits for the end of an action and returns the response that its client was given.
-    pub(super) async fn told(&self, run: RunId) -> Result<Acted, Rejected> {
+    pub(super) async fn stored_response(&self, run: RunId) -> Result<Acted, Rejected> {
         let finished = self.ended(run).await?;
         let response = match finished.map(|finished| finished.ending) {
             Some(Ending::Acted { response, .. }) => response,
@@ -338,4 +361,27 @@ impl App {
             .unwrap_or(SignedDuration::from_mins(15));
         at.saturating_add(lasts).unwrap_or(Timestamp::MAX)
     }
+}
+
+/// Returns the event of an understood command. `proposed` is the reason of its proposal, if it was
+/// proposed.
+pub(super) fn parsed(action: &Action, proposed: Option<ProposalReason<'_>>) -> Event {
+    Event::Parsed(Parsed {
+        command: action.name(),
+        arguments: action.arguments(),
+        mode: mode_of(proposed),
+        confidence: proposed.map_or(1.0, |why| why.confidence),
+        reason: proposed.map(|why| why.reason.to_owned()),
+    })
+}
+
+/// Counts a command whose execution was written.
+pub(super) fn count_accepted(action: &Action, proposed: Option<ProposalReason<'_>>) {
+    let mode = mode_of(proposed).into_str();
+    counter!("conclave_act_accepted_total", "command" => action.name().into_str(), "mode" => mode)
+        .increment(1);
+}
+
+fn mode_of(proposed: Option<ProposalReason<'_>>) -> ActionMode {
+    proposed.map_or(ActionMode::Deterministic, |why| why.mode)
 }

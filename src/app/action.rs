@@ -2,8 +2,6 @@
 
 use jiff::Timestamp;
 use metrics::{counter, histogram};
-use schemars::JsonSchema;
-use serde::Deserialize;
 use serde_json::Value;
 use tokio::time::Instant;
 
@@ -13,13 +11,19 @@ use crate::actions::reply::{Reply, not_understood};
 use crate::actions::{gates, unread};
 use crate::config::{ActionRules, ActionsPolicy};
 use crate::domain::{ActionGate, CommandName, Context, Question, RunId, Source, User};
-use crate::journal::{ActionIntake, Event, GateChecked, Owner, Proposed};
+use crate::journal::{ActionSubmission, Event, GateChecked, Proposed};
 
 /// The number of lines of the scene that a narration is given.
 pub(super) const SCENE_LINES: u32 = 8;
 
-/// The error for a proposal that was confirmed before.
-pub(super) const CONFIRMED: &str = "the proposal was confirmed already";
+/// Why a proposal can no longer be confirmed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum ProposalGone {
+    #[error("the proposal was confirmed already")]
+    Confirmed,
+    #[error("the proposal has expired")]
+    Expired,
+}
 
 /// The result of an action request.
 #[derive(Debug, Clone, PartialEq)]
@@ -31,35 +35,19 @@ pub struct Acted {
 }
 
 /// The confirmation of the user for whom a command was proposed.
-#[derive(Debug, Clone, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-#[schemars(rename = "ConfirmBody")]
+#[derive(Debug, Clone)]
 pub struct Confirmation {
     pub source: Source,
     pub user: User,
     /// Default: that of the proposal.
     pub context: Option<Context>,
-    /// Ignored; accepted so that the body of the action can be sent again.
-    #[serde(rename = "message")]
-    #[schemars(length(max = 32000))]
-    _message: Option<String>,
-    /// Which choice of the proposal; default 1, the first.
-    // In JSON `2.0` is the same whole number as `2`. The schema admits no other number.
-    #[serde(default)]
-    #[schemars(with = "Option<usize>", range(min = 1, max = 3))]
-    choice: Option<f64>,
-}
-
-impl Confirmation {
-    /// Returns the number of the confirmed choice, from 1.
-    pub fn choice(&self) -> usize {
-        self.choice.map_or(1, |choice| choice as usize)
-    }
+    /// Which choice of the proposal, counted from 1.
+    pub choice: usize,
 }
 
 /// An action that was checked and is not in the journal yet.
 #[derive(Clone)]
-pub(super) struct Asked {
+pub(super) struct PendingAction {
     pub question: Question,
     pub key: Option<String>,
     pub body_hash: String,
@@ -68,22 +56,14 @@ pub(super) struct Asked {
     pub at: Timestamp,
     pub arrived: Instant,
     pub rules: ActionRules,
-    pub intake: ActionIntake,
+    pub submission: ActionSubmission,
 }
 
-impl Asked {
+impl PendingAction {
     /// Returns the reply for a text that is no command.
     pub fn unknown(&self) -> Reply {
         let message = not_understood(&self.question.message, &self.rules.commands);
         Reply::declined("unknown_intent", message)
-    }
-}
-
-pub(super) fn owner(question: &Question) -> Owner {
-    Owner {
-        source: question.source,
-        user_id: question.user.id.clone(),
-        guild_id: question.context.guild_id.clone(),
     }
 }
 
@@ -98,16 +78,16 @@ pub(super) fn confirmed_by(proposal: RunId) -> String {
 /// The rule that forbids it, for the journal, and the reply for the client.
 pub(super) fn permitted(
     action: &Action,
-    asked: &Asked,
+    pending: &PendingAction,
     how: &'static str,
 ) -> Result<(), (String, Reply)> {
-    if let Err(why) = gates::policy(action, &asked.rules) {
+    if let Err(why) = gates::policy(action, &pending.rules) {
         return Err((why, not_allowed(action.name())));
     }
-    if asked.rules.shadow {
+    if pending.rules.shadow {
         counter!("conclave_act_shadow_total", "command" => action.name().into_str(), "how" => how)
             .increment(1);
-        let reply = Reply::shadow(action, &asked.question.user.id, how);
+        let reply = Reply::shadow(action, &pending.question.user.id, how);
         return Err(("shadow mode".into(), reply));
     }
     Ok(())
@@ -197,7 +177,7 @@ pub(super) fn others(
                     .map(|verdict| verdict.why.as_str())
                     .unwrap_or_default();
                 let why = if unread(alternative) {
-                    "it is not of the form that was asked for"
+                    "it is not of the form that was pending for"
                 } else {
                     verdict
                 };

@@ -10,10 +10,9 @@ use crate::domain::{Clarification, OPTION_LETTERS};
 use crate::journal::Continuation;
 use crate::text::pattern;
 
-/// Matches a letter that stands alone, perhaps in quotes or brackets and after "option" or a word with
-/// a colon ("Antwort: B"), or that
-/// punctuation and a space set off from more text. "A-frame", "C++" and "B-" are no options. Keyboards for
-/// Japanese and Chinese write "Ｂ".
+/// Matches a single letter, perhaps in quotes or brackets, after "option" or after a word with a colon
+/// ("Antwort: B"). Punctuation and a space may separate it from more text. "A-frame", "C++" and "B-"
+/// are no options. Keyboards for Japanese and Chinese write "Ｂ".
 static CHOICE: LazyLock<Regex> = LazyLock::new(|| {
     pattern(
         r"(?is)^\W*(?:option\s+\W*|\w+\s*[:：]\s*)?(?<letter>[abcａｂｃ])(?:[\W--+#=&\-−]*|[^\w\s+#]*(?:(?:[,;:)]|\s*[-–—])\s+|[，；：、）]\s*)(?<more>.*))$",

@@ -30,9 +30,8 @@ const MANY_PEERS: usize = 1024;
 /// What a route requires of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Requirement {
-    Scope(Scope),
     /// One of these scopes. Which runs it reaches, the handler decides.
-    AnyOf(&'static [Scope]),
+    OneOf(&'static [Scope]),
     /// Any valid token.
     AnyToken,
 }
@@ -70,8 +69,9 @@ impl Token {
 pub enum Refused {
     #[error("no valid token")]
     NoToken,
-    #[error("the token lacks the scope {0}")]
-    Lacks(Scope),
+    /// The token has none of these scopes, of which the route requires one.
+    #[error("the token has none of the scopes {0:?}")]
+    Lacks(&'static [Scope]),
     #[error("too many wrong tokens")]
     TooManyGuesses { retry_after: Duration },
     #[error(transparent)]
@@ -79,26 +79,26 @@ pub enum Refused {
 }
 
 /// Checks the tokens of requests.
-pub struct Access {
+pub struct Authenticator {
     fixed: Option<SecretString>,
     store: Arc<dyn TokenStore>,
     clock: Clock,
     /// True if a token was ever created. It never becomes false again.
-    ever: AtomicBool,
-    wrong: Rate<IpAddr>,
+    token_ever_created: AtomicBool,
+    wrong_token_rate: Rate<IpAddr>,
     /// Peers that sent too many wrong tokens, and until when each of them has to wait.
-    waiting: Mutex<HashMap<IpAddr, Instant>>,
+    blocked_until: Mutex<HashMap<IpAddr, Instant>>,
 }
 
-impl Access {
+impl Authenticator {
     pub fn new(config: &Config, store: Arc<dyn TokenStore>, clock: Clock) -> Self {
         Self {
             fixed: config.token.clone(),
             store,
             clock,
-            ever: AtomicBool::new(false),
-            wrong: Rate::per_minute(WRONG_PER_MINUTE, WRONG_PER_MINUTE),
-            waiting: Mutex::default(),
+            token_ever_created: AtomicBool::new(false),
+            wrong_token_rate: Rate::per_minute(WRONG_PER_MINUTE, WRONG_PER_MINUTE),
+            blocked_until: Mutex::default(),
         }
     }
 
@@ -146,9 +146,9 @@ impl Access {
         if let Some(retry_after) = wait {
             return Err(Refused::TooManyGuesses { retry_after });
         }
-        if let Err(retry_after) = self.wrong.take(&peer) {
+        if let Err(retry_after) = self.wrong_token_rate.take(&peer) {
             tracing::warn!(%peer, "too many wrong tokens from one address");
-            self.let_wait(peer, retry_after);
+            self.block(peer, retry_after);
             return Err(Refused::TooManyGuesses { retry_after });
         }
         Err(Refused::NoToken)
@@ -167,7 +167,7 @@ impl Access {
     /// is reachable from outside and there is no valid token.
     ///
     /// # Errors
-    /// [`Error`] if the database does not answer.
+    /// [`Error::Unavailable`].
     pub async fn listen_problem(&self, bind: SocketAddr) -> Result<Option<Problems>, Error> {
         if bind.ip().is_loopback() || self.fixed.is_some() {
             return Ok(None);
@@ -183,24 +183,30 @@ impl Access {
     }
 
     async fn is_needed(&self) -> Result<bool, Error> {
-        if self.fixed.is_some() || self.ever.load(Ordering::Relaxed) {
+        if self.fixed.is_some() || self.token_ever_created.load(Ordering::Relaxed) {
             return Ok(true);
         }
         let ever = !self.store.tokens().await?.is_empty();
-        self.ever.fetch_or(ever, Ordering::Relaxed);
+        self.token_ever_created.fetch_or(ever, Ordering::Relaxed);
         Ok(ever)
     }
 
     fn wait(&self, peer: IpAddr) -> Option<Duration> {
-        let waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let waiting = self
+            .blocked_until
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         let left = waiting
             .get(&peer)?
             .saturating_duration_since(Instant::now());
         (!left.is_zero()).then_some(left)
     }
 
-    fn let_wait(&self, peer: IpAddr, time: Duration) {
-        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+    fn block(&self, peer: IpAddr, time: Duration) {
+        let mut waiting = self
+            .blocked_until
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         let now = Instant::now();
         if waiting.len() >= MANY_PEERS {
             waiting.retain(|_, until| *until > now);
@@ -221,11 +227,10 @@ pub fn includes(scopes: &[Scope], scope: Scope) -> bool {
 
 fn permits(scopes: &[Scope], needs: Requirement) -> Result<(), Refused> {
     match needs {
-        Requirement::Scope(scope) if !includes(scopes, scope) => Err(Refused::Lacks(scope)),
-        Requirement::AnyOf(any) if !any.iter().any(|scope| includes(scopes, *scope)) => {
-            Err(Refused::Lacks(Scope::Chat))
+        Requirement::OneOf(any) if !any.iter().any(|scope| includes(scopes, *scope)) => {
+            Err(Refused::Lacks(any))
         }
-        Requirement::Scope(_) | Requirement::AnyOf(_) | Requirement::AnyToken => Ok(()),
+        Requirement::OneOf(_) | Requirement::AnyToken => Ok(()),
     }
 }
 

@@ -58,8 +58,7 @@ pub(super) fn toolbox(config: &Config) -> Result<Option<Arc<Toolbox>>, StartErro
         return Ok(None);
     };
     let variable = |name: &str| config.program_variables.get(name).map(Into::into);
-    let opened = Toolbox::open(root, variable);
-    let opened = opened.map_err(|error| StartError::Workspace {
+    let opened = Toolbox::open(root, variable).map_err(|error| StartError::Workspace {
         path: root.display().to_string(),
         error,
     })?;

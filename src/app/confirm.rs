@@ -1,22 +1,30 @@
 //! Confirmations of proposed actions.
 
-use super::action::{Acted, Asked, CONFIRMED, Confirmation, confirmed_by, disabled, observe};
-use super::request::check_names;
+use super::action::{
+    Acted, Confirmation, PendingAction, ProposalGone, confirmed_by, disabled, observe,
+};
+use super::request::{check_names, is_own};
 use super::{App, FieldProblem, Rejected, count};
 use crate::actions::commands::Action;
-use crate::actions::reply::{Reply, Why};
-use crate::domain::{
-    ActionMode, CommandName, Context, Question, RunId, RunKind, Source, User, fingerprint,
-};
-use crate::journal::{ActionIntake, ActionOutcome, Ending, Event, Transcript};
+use crate::actions::reply::{ProposalReason, ProposalReply, Reply};
+use crate::domain::{Context, Question, RunId, RunKind, Source, User, fingerprint};
+use crate::journal::{ActionOutcome, ActionSubmission, Ending, Event, Transcript};
 use jiff::Timestamp;
 use serde::Deserialize as _;
-use serde_json::Value;
 use std::sync::Arc;
 use tokio::time::Instant;
 
 /// The most choices of a proposal.
 const MAX_CHOICES: usize = 3;
+
+/// The command that a user confirms.
+#[derive(Clone, Copy)]
+struct ChosenCommand<'a> {
+    proposal: RunId,
+    /// Counts from 1.
+    choice: usize,
+    idempotency_key: Option<&'a str>,
+}
 
 impl App {
     /// Executes a proposal that its user has confirmed, once. A repetition with the same idempotency
@@ -32,19 +40,25 @@ impl App {
         idempotency_key: Option<&str>,
     ) -> Result<Acted, Rejected> {
         let arrived = Instant::now();
-        let asks = (proposal, idempotency_key);
-        let acted = self.take_confirmation(asks, confirmation, arrived).await;
+        let acted = self
+            .take_confirmation(proposal, confirmation, idempotency_key, arrived)
+            .await;
         observe(&acted, arrived);
         acted.map_err(count)
     }
 
     async fn take_confirmation(
         self: &Arc<Self>,
-        (proposal, idempotency_key): (RunId, Option<&str>),
+        proposal: RunId,
         confirmation: Confirmation,
+        idempotency_key: Option<&str>,
         arrived: Instant,
     ) -> Result<Acted, Rejected> {
-        let choice = confirmation.choice();
+        let chosen = ChosenCommand {
+            proposal,
+            choice: confirmation.choice,
+            idempotency_key,
+        };
         let Confirmation {
             source,
             user,
@@ -53,10 +67,10 @@ impl App {
         } = confirmation;
         let given = context.clone().unwrap_or_default();
         check_names(&user, &given).map_err(Rejected::Invalid)?;
-        self.pace_action(source, &user)?;
+        self.check_action_rate(source, &user)?;
         let entries = self.store.entries(proposal, 0).await?;
         let transcript = Transcript::of_entries(&entries);
-        let question = own_question(&transcript, (source, user, context))?;
+        let question = own_question(&transcript, source, user, context)?;
         let rules = self
             .config
             .policy
@@ -67,33 +81,31 @@ impl App {
         }
         let at = self.clock.now();
         let key = confirmed_by(proposal);
-        let body_hash = confirmation_hash(proposal, choice, idempotency_key);
-        let repeated = (proposal, choice, idempotency_key);
         if let Some((run, known)) = self.store.by_key(&key).await? {
-            return self.confirmed(run, &known, repeated).await;
+            return self.confirmed(run, &known, chosen).await;
         }
         let offer = open_offer(&transcript, at)?;
-        let action = chosen(offer, choice)?;
-        let asked = Asked {
+        let action = chosen.command(&offer)?;
+        let pending = PendingAction {
             question,
             // There is one key per proposal: the second execution finds it taken, even if both are
             // concurrent.
             key: Some(key.clone()),
-            body_hash,
+            body_hash: chosen.hash(),
             correlation_id: None,
             id: RunId::from_uuid(self.clock.new_id()),
             at,
             arrived,
             rules,
-            intake: ActionIntake {
+            submission: ActionSubmission {
                 confirms: Some(proposal),
             },
         };
-        let proposed = Some(why(&transcript, offer));
-        match self.perform(asked, &action, proposed).await {
+        let proposed = Some(why(&transcript, &offer));
+        match self.perform(pending, &action, proposed).await {
             // Another confirmation was faster.
             Err(Rejected::ProposalGone(why)) => match self.store.by_key(&key).await? {
-                Some((run, known)) => self.confirmed(run, &known, repeated).await,
+                Some((run, known)) => self.confirmed(run, &known, chosen).await,
                 None => Err(Rejected::ProposalGone(why)),
             },
             acted => acted,
@@ -106,14 +118,16 @@ impl App {
         &self,
         run: RunId,
         known: &str,
-        (proposal, choice, key): (RunId, usize, Option<&str>),
+        chosen: ChosenCommand<'_>,
     ) -> Result<Acted, Rejected> {
-        let is_of =
-            |choice: &usize| key.is_some() && known == confirmation_hash(proposal, *choice, key);
+        let is_of = |choice: &usize| {
+            let choice = *choice;
+            chosen.idempotency_key.is_some() && known == ChosenCommand { choice, ..chosen }.hash()
+        };
         match (1..=MAX_CHOICES).find(is_of) {
-            Some(confirmed) if confirmed == choice => self.told(run).await,
+            Some(confirmed) if confirmed == chosen.choice => self.stored_response(run).await,
             Some(_) => Err(Rejected::KeyReused { run }),
-            None => Err(Rejected::ProposalGone(CONFIRMED)),
+            None => Err(Rejected::ProposalGone(ProposalGone::Confirmed)),
         }
     }
 
@@ -121,41 +135,61 @@ impl App {
     /// was, because only an execution takes its key.
     pub(super) async fn decline(
         &self,
-        mut asked: Asked,
+        mut pending: PendingAction,
         events: Vec<Event>,
         reply: &Reply,
         seed: u64,
     ) -> Result<Acted, Rejected> {
-        if let Some(proposal) = asked.intake.confirms {
-            asked.key = None;
+        if let Some(proposal) = pending.submission.confirms {
+            pending.key = None;
             // The refusal may result from another confirmation that has just been executed.
             if self.store.by_key(&confirmed_by(proposal)).await?.is_some() {
-                return Err(Rejected::ProposalGone(CONFIRMED));
+                return Err(Rejected::ProposalGone(ProposalGone::Confirmed));
             }
         }
-        let concluded = self.conclude(asked, events, reply, seed, None).await?;
+        let concluded = self.conclude(pending, events, reply, seed, None).await?;
         concluded.ok_or(Rejected::Busy)
     }
 }
 
-/// Returns the hash of a confirmation, which includes its idempotency key.
-fn confirmation_hash(proposal: RunId, choice: usize, key: Option<&str>) -> String {
-    let (proposal, choice) = (proposal.to_string(), choice.to_string());
-    match key {
-        None => fingerprint(&[b"confirm", proposal.as_bytes()]),
-        Some(key) => fingerprint(&[
-            b"confirm",
-            proposal.as_bytes(),
-            choice.as_bytes(),
-            key.as_bytes(),
-        ]),
+impl ChosenCommand<'_> {
+    /// Returns the hash of a confirmation, which includes its idempotency key.
+    fn hash(&self) -> String {
+        let (proposal, choice) = (self.proposal.to_string(), self.choice.to_string());
+        match self.idempotency_key {
+            None => fingerprint(&[b"confirm", proposal.as_bytes()]),
+            Some(key) => fingerprint(&[
+                b"confirm",
+                proposal.as_bytes(),
+                choice.as_bytes(),
+                key.as_bytes(),
+            ]),
+        }
+    }
+
+    /// Returns the command of this choice of an offer.
+    fn command(&self, offer: &ProposalReply) -> Result<Action, Rejected> {
+        let only = &offer.proposed_action;
+        let mut choices = offer.choices.iter();
+        let chosen = match choices.find(|choice| choice.choice == self.choice) {
+            Some(choice) => Some((choice.action, &choice.args)),
+            None if offer.choices.is_empty() && self.choice == 1 => Some((only.action, &only.args)),
+            None => None,
+        };
+        let Some((name, args)) = chosen else {
+            let problem = FieldProblem::new("/choice", "the proposal has no such choice");
+            return Err(Rejected::Invalid(vec![problem]));
+        };
+        Action::read(name, args.clone()).map_err(|_| Rejected::NoSuchProposal)
     }
 }
 
 /// Returns the question of a proposal that the user may confirm, in its present context.
 fn own_question(
     transcript: &Transcript<'_>,
-    (source, user, context): (Source, User, Option<Context>),
+    source: Source,
+    user: User,
+    context: Option<Context>,
 ) -> Result<Question, Rejected> {
     let accepted = transcript
         .accepted
@@ -163,8 +197,7 @@ fn own_question(
         .ok_or(Rejected::NoSuchProposal)?;
     let proposed = &accepted.question;
     let context = context.unwrap_or_else(|| proposed.context.clone());
-    let guild = &proposed.context.guild_id;
-    if (proposed.source, &proposed.user.id, guild) != (source, &user.id, &context.guild_id) {
+    if !is_own(proposed, source, &user, &context) {
         return Err(Rejected::NoSuchProposal);
     }
     Ok(Question {
@@ -176,7 +209,7 @@ fn own_question(
 }
 
 /// Returns the offer of a proposal that has not expired.
-fn open_offer<'a>(transcript: &Transcript<'a>, at: Timestamp) -> Result<&'a Value, Rejected> {
+fn open_offer(transcript: &Transcript<'_>, at: Timestamp) -> Result<ProposalReply, Rejected> {
     let Some(Ending::Acted {
         outcome: ActionOutcome::Offered,
         response,
@@ -184,41 +217,20 @@ fn open_offer<'a>(transcript: &Transcript<'a>, at: Timestamp) -> Result<&'a Valu
     else {
         return Err(Rejected::NoSuchProposal);
     };
-    let expires = response
-        .pointer("/proposal/expiresAt")
-        .and_then(Value::as_str)
-        .and_then(|at| at.parse::<Timestamp>().ok());
+    let offer = ProposalReply::deserialize(response).map_err(|_| Rejected::NoSuchProposal)?;
+    let expires = offer.proposal.as_ref().map(|it| it.expires_at.parse());
+    let expires: Option<Timestamp> = expires.and_then(Result::ok);
     if expires.is_none_or(|expires| at >= expires) {
-        return Err(Rejected::ProposalGone("the proposal has expired"));
+        return Err(Rejected::ProposalGone(ProposalGone::Expired));
     }
-    Ok(response)
-}
-
-/// Returns the command of one choice of an offer. Choices are numbered from 1.
-fn chosen(offer: &Value, choice: usize) -> Result<Action, Rejected> {
-    let chosen = match offer.get("choices").and_then(Value::as_array) {
-        Some(choices) => choice.checked_sub(1).and_then(|at| choices.get(at)),
-        None => offer.get("proposed_action").filter(|_| choice == 1),
-    };
-    let named = chosen.and_then(|it| Some((it.get("action")?.as_str()?, it.get("args")?)));
-    let Some((action, args)) = named else {
-        let detail = "the proposal has no such choice";
-        return Err(Rejected::Invalid(vec![FieldProblem::new(
-            "/choice", detail,
-        )]));
-    };
-    let name = action.parse::<CommandName>().ok();
-    name.and_then(|name| Action::read(name, args.clone()).ok())
-        .ok_or(Rejected::NoSuchProposal)
+    Ok(offer)
 }
 
 /// Returns who made a proposal, and why.
-fn why<'a>(transcript: &Transcript<'a>, offer: &Value) -> Why<'a> {
+fn why<'a>(transcript: &Transcript<'a>, offer: &ProposalReply) -> ProposalReason<'a> {
     let proposed = transcript.proposed;
-    let mode = offer.get("mode");
-    let mode = mode.and_then(|mode| ActionMode::deserialize(mode).ok());
-    Why {
-        mode: mode.unwrap_or(ActionMode::LlmProposal),
+    ProposalReason {
+        mode: offer.mode,
         confidence: proposed.map_or(0.0, |proposed| proposed.confidence),
         reason: proposed.map_or("", |proposed| &proposed.reason),
     }

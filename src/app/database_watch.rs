@@ -1,5 +1,5 @@
-//! Watches the database. The log has one line when it is lost and one when it is back, instead of
-//! one for each run that meets the loss.
+//! Watches the database. The log has one line when an outage begins and one when it ends, instead of
+//! one for each run that meets the outage.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -16,13 +16,13 @@ pub(super) async fn watch(store: &dyn Store, is_lost: &AtomicBool, pause: Durati
             (Err(error), None) => {
                 lost = Some(Instant::now());
                 is_lost.store(true, Ordering::Relaxed);
-                tracing::error!(%error, "the database is lost");
+                tracing::error!(%error, "the database is unavailable");
             }
             (Ok(()), Some(since)) => {
                 let seconds = Instant::now().duration_since(since).as_secs();
                 lost = None;
                 is_lost.store(false, Ordering::Relaxed);
-                tracing::warn!(seconds, "the database is back");
+                tracing::warn!(seconds, "the database is available again");
             }
             (Err(_), Some(_)) | (Ok(()), None) => {}
         }

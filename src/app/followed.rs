@@ -8,7 +8,7 @@ use tokio_stream::wrappers::ReceiverStream;
 
 use super::{App, Rejected, runner};
 use crate::domain::RunId;
-use crate::journal::{self, Entry, Event, Finished, RunRow, Transcript};
+use crate::journal::{self, Entry, Finished, RunRow, Transcript};
 
 /// What the journal says about the end of a run.
 enum Read {
@@ -30,9 +30,8 @@ impl Outage {
 }
 
 impl App {
-    /// Waits for the end of a run, also of one that another process executes, and also while the
-    /// database is lost for a while: the run waits for it too. Returns `None` if there is no such
-    /// run.
+    /// Waits for the end of a run, whichever process executes it. Keeps waiting during a short outage
+    /// of the database, because the run does too. Returns `None` if there is no such run.
     ///
     /// # Errors
     /// [`journal::Error`] if the journal cannot be read for another reason, or for longer.
@@ -70,17 +69,17 @@ impl App {
         tokio::select! {
             biased;
             finished = self.finished(run) => Ok(finished?),
-            () = self.runner.leaves(run) => Err(Rejected::Draining),
+            () = self.runner.left_to_others(run) => Err(Rejected::Draining),
         }
     }
 
     /// Returns once the process shuts down and will not end the run.
-    pub async fn leaves(&self, run: RunId) {
-        self.runner.leaves(run).await;
+    pub async fn left_to_others(&self, run: RunId) {
+        self.runner.left_to_others(run).await;
     }
 
-    /// Returns how long a lost database is waited for: the leases of its runs end meanwhile, and a
-    /// process takes them over.
+    /// Returns how long an outage of the database is waited for. Meanwhile the leases of its runs end,
+    /// and a process takes them over.
     fn max_outage(&self) -> Duration {
         3 * self.config.policy.lease
     }
@@ -124,7 +123,7 @@ impl App {
                 };
                 for entry in entries {
                     after = entry.seq;
-                    let last = matches!(entry.event, Event::Finished(_));
+                    let last = entry.is_end();
                     if sender.send(Ok(entry)).await.is_err() || last {
                         return;
                     }

@@ -32,7 +32,7 @@ pub(super) fn metrics() -> Option<&'static PrometheusHandle> {
             let recorder = builder.ok()?.build_recorder();
             let handle = recorder.handle();
             if metrics::set_global_recorder(recorder).is_err() {
-                tracing::warn!("another recorder of metrics was there first: /metrics stays empty");
+                tracing::warn!("a metrics recorder is already installed: /metrics stays empty");
                 return None;
             }
             describe();

@@ -1,8 +1,9 @@
-//! The composition root: the only module that names implementations. HTTP and the CLI call it.
+//! The running service: [`App`] accepts submissions and answers queries. HTTP and the CLI call it.
+//! Only `compose.rs` names implementations.
 
 mod act;
 mod action;
-mod admission;
+mod continuation;
 mod answer;
 mod auth;
 mod client_rate;
@@ -29,6 +30,7 @@ use compose::{committee_of, crashes};
 pub use compose::{models, open_store};
 use std::borrow::Cow;
 use std::sync::Arc;
+use std::time::Duration;
 
 use metrics::{counter, gauge};
 
@@ -38,23 +40,24 @@ use crate::compute::ComputePool;
 use crate::config::{self, Config};
 use crate::domain::{Question, RunId, Usd, counted, fingerprint};
 use crate::journal::{
-    self, Acceptance, Accepted, ActionStart, AfterAction, CancelOutcome, Entry, NewRun, Process,
-    Proven, RunFilter, RunRow, SpendingLimit, Store, Told, Wake, read_proven,
+    self, AcceptThen, Acceptance, Accepted, AckTiming, CancelOutcome, Entry, NewRun, Process,
+    Proven, RunFilter, RunRow, SpendingLimit, StartOutcome, Store, Wake, read_proven,
 };
 use crate::llm::{self, CircuitPosition, Registry};
 use crate::tools::Toolbox;
 use runner::{Begun, Runner, Slot};
+use spending::Shortfall;
 use user_rate_limit::UserRateLimit;
 
-pub use action::{Acted, Confirmation};
-pub use admission::read_correction;
+pub use action::{Acted, Confirmation, ProposalGone};
 pub use answer::read_answer;
-pub use auth::{Access, Admitted, Refused, Requirement, Token, includes, is_active};
+pub use auth::{Admitted, Authenticator, Refused, Requirement, Token, includes, is_active};
 pub use client_rate::ClientRate;
+pub use continuation::read_correction;
 pub use feedback::{FeedbackRefused, Noted, give_feedback};
-pub use plans::{Authorization, AuthorizeOutcome};
+pub use plans::{Authorization, AuthorizeOutcome, PlanClosed};
 pub use problems::{FieldProblem, bounded};
-pub use request::{ActionInput, ActionRequest, ChatInput, ChatRequest, RequestIds};
+pub use request::{ActionInput, ActionRequest, ChatInput, ChatRequest, MESSAGE, RequestIds};
 pub use spending::Spent;
 pub use telemetry::{escaped, init as init_telemetry};
 
@@ -62,9 +65,9 @@ pub use telemetry::{escaped, init as init_telemetry};
 pub struct App {
     pub config: Config,
     pub clock: Clock,
-    pub access: Access,
+    pub authenticator: Authenticator,
     pub client_rate: ClientRate,
-    pace: UserRateLimit,
+    user_rate: UserRateLimit,
     acting: act::ActGuards,
     store: Arc<dyn Store>,
     process: Process,
@@ -90,6 +93,15 @@ pub enum StartError {
     Workspace { path: String, error: std::io::Error },
 }
 
+/// Why a question has no quote.
+#[derive(Debug, thiserror::Error)]
+pub enum QuoteError {
+    #[error(transparent)]
+    Start(#[from] StartError),
+    #[error(transparent)]
+    Rejected(#[from] Rejected),
+}
+
 /// Why a submission was rejected. Its name as a string is its label in counters.
 #[derive(Debug, thiserror::Error, strum::IntoStaticStr)]
 #[strum(serialize_all = "snake_case", const_into_str)]
@@ -105,21 +117,21 @@ pub enum Rejected {
     Spent(Box<Spent>),
     #[error("this user asks too often")]
     #[strum(serialize = "rate_limit")]
-    TooOften { retry_after: std::time::Duration },
+    TooOften { retry_after: Duration },
     #[error("the service is shutting down")]
     Draining,
     /// Only for actions. Also if the proposal belongs to another user.
     #[error("there is no such proposal")]
     NoSuchProposal,
-    #[error("{0}")]
-    ProposalGone(&'static str),
+    #[error(transparent)]
+    ProposalGone(ProposalGone),
     #[error("tool plans are off: TOOLS_WORKSPACE is not set")]
     ToolsOff,
     /// Also if the plan belongs to another user.
     #[error("there is no such plan")]
     NoSuchPlan,
-    #[error("{0}")]
-    PlanClosed(&'static str),
+    #[error(transparent)]
+    PlanClosed(PlanClosed),
     #[error("{0}")]
     Defect(String),
     #[error(transparent)]
@@ -140,7 +152,7 @@ impl App {
         let compute = ComputePool::after(crashes(&config));
         // It panics only if the recorder does.
         let _ = metrics.await;
-        Self::assemble(config, clock, store, models, (owner, compute))
+        Self::assemble(config, clock, store, owner, models, compute)
     }
 
     /// As [`App::start`], with a given store, which was opened for `owner`, and given models.
@@ -151,8 +163,9 @@ impl App {
         config: Config,
         clock: Clock,
         store: Arc<dyn Store>,
+        owner: String,
         models: Registry,
-        (owner, compute): (String, ComputePool),
+        compute: ComputePool,
     ) -> Result<Arc<App>, StartError> {
         let committee = Arc::new(committee_of(&config, models)?);
         // Installs the recorder, if it is not. Metrics recorded before this are lost.
@@ -166,16 +179,16 @@ impl App {
         };
         let tools = toolbox.clone();
         let runner = Runner::new(process.clone(), Arc::clone(&committee), owner, tools);
-        let access = Access::new(&config, store.clone(), clock.clone());
+        let authenticator = Authenticator::new(&config, store.clone(), clock.clone());
         let client_rate = ClientRate::new(&config.policy.limits);
-        let pace = UserRateLimit::new(&config.policy.limits);
+        let user_rate = UserRateLimit::new(&config.policy.limits);
         let acting = act::ActGuards::new(&config.policy.actions);
         Ok(Arc::new(Self {
             config,
             clock,
-            access,
+            authenticator,
             client_rate,
-            pace,
+            user_rate,
             acting,
             store,
             process,
@@ -204,9 +217,9 @@ impl App {
         &self,
         chat: ChatRequest,
         ids: RequestIds,
-        told: Told,
+        ack: AckTiming,
     ) -> Result<RunId, Rejected> {
-        let submitted = self.take_on(chat.0, ids, (None, told)).await;
+        let submitted = self.take_on(chat.0, ids, None, ack).await;
         submitted.map_err(count)
     }
 
@@ -214,7 +227,8 @@ impl App {
         &self,
         question: Question,
         ids: RequestIds,
-        (narrates, told): (Option<RunId>, Told),
+        narrates: Option<RunId>,
+        ack: AckTiming,
     ) -> Result<RunId, Rejected> {
         let RequestIds {
             idempotency_key,
@@ -222,13 +236,13 @@ impl App {
         } = ids.redacted(&self.committee.secrets);
         let body = serde_json::to_string(&question).unwrap_or_default();
         let body_hash = fingerprint(&[body.as_bytes()]);
-        let key = admission::idempotency_key(&question, idempotency_key.as_deref());
+        let key = continuation::idempotency_key(&question, idempotency_key.as_deref());
         // A repeated request gets its run, whatever the user's last reply is by now.
         if let Some(known) = self.known(key.as_deref(), &body_hash).await? {
             return Ok(known);
         }
-        let anew = admission::forced_new(&question.message).map(str::to_owned);
-        let is_anew = anew.is_some();
+        let anew = continuation::without_new_prefix(&question.message).map(str::to_owned);
+        let ignores_learned = anew.is_some();
         let (question, continues) = match anew {
             // The question loses the prefix `new:` and continues nothing.
             Some(message) => (
@@ -240,15 +254,14 @@ impl App {
             ),
             None => {
                 let (store, policy, now) = (&*self.store, &self.config.policy, self.clock.now());
-                let continues = admission::continuation(store, policy, &question, now).await?;
+                let continues = continuation::find(store, policy, &question, now).await?;
                 (question, continues)
             }
         };
         let slot = self.runner.slot().filter(|_| !self.runner.is_draining());
-        let id = RunId::from_uuid(self.clock.new_id());
         let cap = self.config.policy.cap(question.mode);
         let accepted = Accepted {
-            is_anew,
+            ignores_learned,
             narrates,
             continues,
             correlation_id,
@@ -264,50 +277,50 @@ impl App {
         };
         // A repeated question waits here for the first one and then joins its run. So the user rate
         // limit does not refuse it.
-        let turn = self.pace.acquire(&accepted.question.user.id).await;
+        let turn = self.user_rate.acquire(&accepted.question.user.id).await;
         if turn.is_some()
             && let Some(known) = self.known(key.as_deref(), &body_hash).await?
         {
             return Ok(known);
         }
-        self.admit(accepted, (key, body_hash), (id, told), slot)
-            .await
+        let new = self.new_run(accepted, key, body_hash);
+        self.admit(new, ack, slot).await
     }
 
-    /// Accepts a run within the spending limits and starts it, unless its user asks too often.
-    async fn admit(
+    /// Returns a run to be accepted now, with the spending limits of its question.
+    fn new_run(
         &self,
         accepted: Accepted,
-        (idempotency_key, body_hash): (Option<String>, String),
-        (id, told): (RunId, Told),
-        slot: Slot,
-    ) -> Result<RunId, Rejected> {
-        self.pace
-            .take(&accepted.question.user.id)
-            .map_err(|retry_after| Rejected::TooOften { retry_after })?;
-        let (now, cap) = (self.clock.now(), accepted.cap);
-        let (mode, source) = (accepted.label(), accepted.question.source.into_str());
-        let limits = spending::limits(&self.config.policy, &accepted.question, now);
-        let new = NewRun {
-            id,
-            at: now,
+        idempotency_key: Option<String>,
+        body_hash: String,
+    ) -> NewRun {
+        let at = self.clock.now();
+        NewRun {
+            id: RunId::from_uuid(self.clock.new_id()),
+            at,
+            limits: spending::limits(&self.config.policy, &accepted.question, at),
             accepted,
             idempotency_key,
             body_hash,
-            limits: limits.clone(),
-        };
+        }
+    }
+
+    /// Accepts a run within the spending limits and starts it, unless its user asks too often.
+    async fn admit(&self, new: NewRun, ack: AckTiming, slot: Slot) -> Result<RunId, Rejected> {
+        let accepted = &new.accepted;
+        self.user_rate
+            .take(&accepted.question.user.id)
+            .map_err(|retry_after| Rejected::TooOften { retry_after })?;
+        let (mode, source) = (accepted.label(), accepted.question.source.into_str());
+        let (id, cap, limits) = (new.id, accepted.cap, new.limits.clone());
         // A run that may begin at once is claimed in the transaction that accepts it.
         let (acceptance, begun) = match self.runner.run_slot() {
             None => (self.store.accept(new).await?, None),
             Some(start) => {
                 let accepted = new.accepted.clone();
-                let hold = AfterAction::Hold {
-                    owner: self.runner.owner().to_owned(),
-                    lease: self.config.policy.lease,
-                    told,
-                };
-                match self.store.begin(new, hold).await? {
-                    ActionStart::Held(lease) => {
+                let claim = self.claim(self.config.policy.lease, ack);
+                match self.store.begin(new, claim).await? {
+                    StartOutcome::Leased(lease) => {
                         let begun = Begun {
                             lease,
                             start: Some(start),
@@ -315,8 +328,8 @@ impl App {
                         };
                         (Acceptance::New, Some(begun))
                     }
-                    ActionStart::Not(not) => (not, None),
-                    ActionStart::Ended | ActionStart::Changed => (Acceptance::New, None),
+                    StartOutcome::Refused(not) => (not, None),
+                    StartOutcome::Finished | StartOutcome::Conflict => (Acceptance::New, None),
                 }
             }
         };
@@ -326,6 +339,14 @@ impl App {
         counter!("conclave_runs_accepted_total", "mode" => mode, "source" => source).increment(1);
         self.runner.run_to_completion(id, slot, begun);
         Ok(id)
+    }
+
+    fn claim(&self, lease: Duration, ack: AckTiming) -> AcceptThen {
+        AcceptThen::Claim {
+            owner: self.runner.owner().to_owned(),
+            lease,
+            ack,
+        }
     }
 
     /// Returns the run that a submission joins, if the store did not accept it as a new one.
@@ -340,7 +361,12 @@ impl App {
             Acceptance::KeyReused(run) => Err(Rejected::KeyReused { run }),
             Acceptance::OverLimit { scope, left } => {
                 let (store, policy, now) = (&*self.store, &self.config.policy, self.clock.now());
-                let spent = spending::spent(store, policy, limits, (scope, left, needed), now);
+                let shortfall = Shortfall {
+                    scope,
+                    left,
+                    needed,
+                };
+                let spent = spending::spent(store, policy, limits, shortfall, now);
                 Err(Rejected::Spent(Box::new(spent.await?)))
             }
             Acceptance::New => Err(Rejected::Draining),
@@ -354,7 +380,7 @@ impl App {
             action: None,
             tools: None,
             narrates: None,
-            is_anew: false,
+            ignores_learned: false,
             continues: None,
             correlation_id: None,
             cap,
@@ -423,7 +449,7 @@ impl App {
     /// Reads the whole database, and returns what is damaged in it.
     ///
     /// # Errors
-    /// If the database cannot be read.
+    /// [`journal::Error`] if the database cannot be read.
     pub async fn damage(&self) -> Result<Option<String>, journal::Error> {
         self.store.damage().await
     }
@@ -462,7 +488,7 @@ impl App {
 
     /// Stops accepting runs and waits for those in flight, at most for `patience`. Unfinished runs
     /// are taken over later.
-    pub async fn drain(&self, patience: std::time::Duration) {
+    pub async fn drain(&self, patience: Duration) {
         self.runner.drain(patience).await;
     }
 
@@ -474,15 +500,12 @@ impl App {
     /// As [`App::quote`], without a journal.
     ///
     /// # Errors
-    /// [`StartError`] if a model or the prompts cannot be opened.
-    pub async fn quote_only(
-        config: &Config,
-        input: ChatInput,
-    ) -> Result<Result<Quote, Rejected>, StartError> {
+    /// [`QuoteError::Start`] if a model or the prompts cannot be opened.
+    pub async fn quote_only(config: &Config, input: ChatInput) -> Result<Quote, QuoteError> {
         let committee = committee_of(config, models(config).await?)?;
-        let parsed = ChatRequest::parse(input, &config.policy.limits, &committee.secrets);
-        let priced = parsed.map(|chat| quote(&committee, chat.question()));
-        Ok(priced.map_err(Rejected::Invalid))
+        let chat = ChatRequest::parse(input, &config.policy.limits, &committee.secrets)
+            .map_err(Rejected::Invalid)?;
+        Ok(quote(&committee, chat.question()))
     }
 
     /// Returns the metrics of the process in Prometheus text format.

@@ -1,13 +1,15 @@
 //! Starts the committee's narration of an action, and records finished actions.
 
-use super::action::{Acted, Asked, CONFIRMED, SCENE_LINES, rejected_by};
+use super::action::{Acted, PendingAction, ProposalGone, SCENE_LINES, rejected_by};
 use super::{App, Rejected};
 use crate::actions::commands::{Action, CommandOutcome, narration};
 use crate::actions::parser::{self, ParsedMessage};
 use crate::actions::reply::Reply;
 use crate::app::{ChatInput, RequestIds};
 use crate::domain::{Context, Question, RunId, Usd};
-use crate::journal::{ActionStart, AfterAction, Ending, Event, Finished, Requester, Told};
+use crate::journal::{
+    AcceptThen, AckTiming, DataStamp, Ending, Event, Finished, Requester, StartOutcome,
+};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -17,16 +19,16 @@ impl App {
     pub(super) async fn narrate(
         self: &Arc<Self>,
         action: &Action,
-        asked: &Asked,
+        pending: &PendingAction,
         done: &mut CommandOutcome,
     ) -> Option<RunId> {
         let Action::Do(arguments) = action else {
             return None;
         };
-        if !asked.rules.narration {
+        if !pending.rules.narration {
             return None;
         }
-        let question = &asked.question;
+        let question = &pending.question;
         let place = question.context.channel_id.as_deref().unwrap_or("scene");
         let lines = self.public_lines(question).await;
         // The narration has a channel of its own. So messages in the user's channel do not answer
@@ -36,21 +38,27 @@ impl App {
             message_id: None,
             ..question.context.clone()
         };
-        let chat = self.chat_request(ChatInput {
-            source: question.source,
-            mode: question.mode,
-            user: question.user.clone(),
-            context,
-            message: format!("new: {}", narration(&arguments.text, &done.result, &lines)),
-            attachments: vec![],
-            salience: question.salience,
+        let prompts = &self.committee.prompts;
+        let prompt = narration(prompts, &arguments.text, &done.result, &lines);
+        let chat = prompt.map_err(Rejected::Defect).and_then(|prompt| {
+            self.chat_request(ChatInput {
+                source: question.source,
+                mode: question.mode,
+                user: question.user.clone(),
+                context,
+                message: format!("new: {prompt}"),
+                attachments: vec![],
+                salience: question.salience,
+            })
         });
         let ids = RequestIds {
-            idempotency_key: Some(format!("narration:{}", asked.id)),
-            correlation_id: asked.correlation_id.clone(),
+            idempotency_key: Some(format!("narration:{}", pending.id)),
+            correlation_id: pending.correlation_id.clone(),
         };
         let submitted = match chat {
-            Ok(chat) => Box::pin(self.take_on(chat.0, ids, (Some(asked.id), Told::AtOnce))).await,
+            Ok(chat) => {
+                Box::pin(self.take_on(chat.0, ids, Some(pending.id), AckTiming::Immediate)).await
+            }
             Err(rejected) => Err(rejected),
         };
         let (run, why) = match submitted {
@@ -90,12 +98,12 @@ impl App {
     /// Records an action that has ended.
     pub(super) async fn finish(
         &self,
-        asked: Asked,
+        pending: PendingAction,
         events: Vec<Event>,
         reply: &Reply,
     ) -> Result<Acted, Rejected> {
         let seed = self.clock.new_seed();
-        let concluded = self.conclude(asked, events, reply, seed, None).await?;
+        let concluded = self.conclude(pending, events, reply, seed, None).await?;
         concluded.ok_or(Rejected::Busy)
     }
 
@@ -103,11 +111,11 @@ impl App {
     /// the user's data changed since.
     pub(super) async fn conclude(
         &self,
-        asked: Asked,
+        pending: PendingAction,
         mut events: Vec<Event>,
         reply: &Reply,
         seed: u64,
-        stamp: Option<String>,
+        stamp: Option<DataStamp>,
     ) -> Result<Option<Acted>, Rejected> {
         let response = reply.value();
         let ending = Ending::Acted {
@@ -121,19 +129,24 @@ impl App {
         for event in &events {
             rejected_by(event);
         }
-        let (id, confirms) = (asked.id, asked.intake.confirms);
-        let new = self.new_action(asked, seed, Usd::ZERO, vec![]);
-        let end = AfterAction::End(events, stamp);
+        let (id, confirms) = (pending.id, pending.submission.confirms);
+        let new = self.new_action(pending, seed, Usd::ZERO, vec![]);
+        let end = AcceptThen::Finish {
+            events,
+            if_stamp: stamp,
+        };
         match self.store.begin(new, end).await? {
-            ActionStart::Ended | ActionStart::Held(_) => Ok(Some(Acted {
+            StartOutcome::Finished | StartOutcome::Leased(_) => Ok(Some(Acted {
                 run: Some(id),
                 response,
             })),
-            ActionStart::Changed => Ok(None),
-            ActionStart::Not(_) if confirms.is_some() => Err(Rejected::ProposalGone(CONFIRMED)),
-            ActionStart::Not(not) => {
+            StartOutcome::Conflict => Ok(None),
+            StartOutcome::Refused(_) if confirms.is_some() => {
+                Err(Rejected::ProposalGone(ProposalGone::Confirmed))
+            }
+            StartOutcome::Refused(not) => {
                 let run = self.joined(not, Usd::ZERO, vec![]).await?;
-                self.told(run).await.map(Some)
+                self.stored_response(run).await.map(Some)
             }
         }
     }

@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use metrics::counter;
 
-use super::action::{Acted, Asked, permitted};
+use super::action::{Acted, PendingAction, permitted};
 use super::{App, Rejected};
 use crate::actions::commands::{Action, resolved};
 use crate::actions::gates;
-use crate::actions::reply::Reply;
+use crate::actions::reply::{Offer, ProposalReason, Reply};
 use crate::domain::{ActionGate, ActionMode};
 use crate::journal::{Event, GateChecked, Proposed};
 
@@ -54,23 +54,23 @@ impl App {
     /// proposal. No model is asked.
     pub(super) async fn offer(
         self: &Arc<Self>,
-        asked: Asked,
+        pending: PendingAction,
         action: &Action,
         reason: OfferReason,
     ) -> Result<Acted, Rejected> {
         // A command that the rules forbid reads nothing.
-        let found = match gates::policy(action, &asked.rules) {
+        let found = match gates::policy(action, &pending.rules) {
             Err(_) => Ok(action.clone()),
-            Ok(_) => resolved(action, &self.facts(action, &asked).await?),
+            Ok(_) => resolved(action, &self.facts(action, &pending).await?),
         };
         let action = match found {
             Ok(action) => action,
             Err(refusal) => {
                 let reply = Reply::declined(refusal.error, refusal.message);
-                return self.finish(asked, vec![], &reply).await;
+                return self.finish(pending, vec![], &reply).await;
             }
         };
-        let permitted = permitted(&action, &asked, "offer");
+        let permitted = permitted(&action, &pending, "offer");
         let proposed = reason.proposed(&action);
         let mut events = vec![Event::Proposed(Box::new(proposed.clone()))];
         let policy = GateChecked {
@@ -84,7 +84,7 @@ impl App {
         };
         events.push(Event::GateChecked(policy));
         if let Err((_, reply)) = permitted {
-            return self.finish(asked, events, &reply).await;
+            return self.finish(pending, events, &reply).await;
         }
         events.push(Event::GateChecked(GateChecked {
             gate: ActionGate::AutoExecution,
@@ -92,9 +92,9 @@ impl App {
             why: reason.why().into(),
         }));
         counter!("conclave_act_offered_total", "command" => action.name().into_str()).increment(1);
-        let offer = (asked.id, self.expiry(self.clock.now()));
-        let (mode, source) = (ActionMode::Deterministic, asked.question.source);
-        let reply = Reply::offered(mode, (&action, &[]), &proposed, source, offer);
-        self.finish(asked, events, &reply).await
+        let offer = Offer::new(pending.id, self.expiry(self.clock.now()));
+        let why = ProposalReason::of(&proposed, ActionMode::Deterministic);
+        let reply = Reply::offered(&action, &[], why, pending.question.source, offer);
+        self.finish(pending, events, &reply).await
     }
 }

@@ -4,15 +4,15 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::request::check_focus;
+use super::request::{check_focus, is_own};
 use super::{ActionInput, ActionRequest, App, FieldProblem, Rejected, RequestIds, count};
 use crate::committee::Quote;
 use crate::domain::{
     Context, EvidenceFocus, Question, Role, RunId, Source, ToolPlan, Usd, User, fingerprint,
 };
 use crate::journal::{
-    Accepted, AuthorizationMode, Authorized, Event, Rejection, RejectionKind, RunRow, RunState,
-    StepChanges, Told, ToolIntake, Transcript,
+    Accepted, AckTiming, AuthorizationMode, Authorized, Event, Rejection, RejectionKind, RunRow,
+    RunState, StepChanges, ToolSubmission, Transcript,
 };
 use crate::tools::answers::{AuthorizeMode, ExecutionState, ExecutionView, PlanState, PlanView};
 use crate::tools::validate::validate;
@@ -54,9 +54,40 @@ pub enum AuthorizeOutcome {
     Checked(Vec<StepChanges>),
 }
 
-/// Why a plan takes no authorization while an execution has not ended.
-const UNDER_WAY: &str = "an execution of the plan is under way; after a crash a running service (conclave serve) ends \
-                         it";
+/// Why a plan or an execution takes no authorization or undo.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum PlanClosed {
+    #[error("the plan is not finished yet")]
+    NotPlanned,
+    #[error("there is no plan: its run failed or was cancelled; send the request again")]
+    NoPlan,
+    #[error("the plan was rejected")]
+    Rejected,
+    #[error("all steps are executed")]
+    Completed,
+    #[error("a step failed, which halts the plan")]
+    Halted,
+    #[error("the plan was cancelled")]
+    Cancelled,
+    #[error(
+        "an execution of the plan is under way; after a crash a running service (conclave serve) ends it"
+    )]
+    Executing,
+    #[error("it is not the next step")]
+    NotNextStep,
+    #[error("a plan can be changed before its first step only")]
+    Begun,
+    /// The workspace of the plan is not the one that is open.
+    #[error("{}", tools::ELSEWHERE)]
+    OtherWorkspace,
+    #[error(
+        "the execution has not ended: wait for its explanation; after a crash a running service \
+         (conclave serve) ends it"
+    )]
+    NotEnded,
+    #[error("the execution changed no file")]
+    NothingToUndo,
+}
 
 impl App {
     fn tools(&self) -> Result<Toolbox, Rejected> {
@@ -78,7 +109,7 @@ impl App {
         let (question, focus, evidence) = self.plan_request(input, focus).await?;
         let workspace = self.tools()?.workspace_path();
         let fixed = self.plan_key(&question, &workspace, &focus, &evidence);
-        let intake = ToolIntake::Plan {
+        let submission = ToolSubmission::Plan {
             focus,
             evidence,
             workspace,
@@ -94,8 +125,12 @@ impl App {
             key = format!("plan:{fixed}#{number}");
         }
         let cap = self.config.policy.tools_max;
-        self.begin_tools(question, intake, (key, fixed), (cap, ids))
-            .await
+        let accepted = Accepted {
+            tools: Some(submission),
+            correlation_id: ids.redacted(&self.committee.secrets).correlation_id,
+            ..self.accepted(question, cap, self.clock.new_seed())
+        };
+        self.begin_tools(accepted, key, fixed).await
     }
 
     /// Estimates the cost of a plan, and of the explanation of its execution, without a model call.
@@ -109,7 +144,7 @@ impl App {
     ) -> Result<Quote, Rejected> {
         let (question, focus, evidence) = self.plan_request(input, focus).await?;
         let (deps, cap) = (&self.committee, self.config.policy.tools_max);
-        let priced = || tools::quote(deps, &question.message, (&focus, &evidence), cap);
+        let priced = || tools::quote(deps, &question.message, &focus, &evidence, cap);
         let quote = self.compute(priced).await;
         quote.map_err(|failure| Rejected::Defect(failure.to_string()))
     }
@@ -122,8 +157,8 @@ impl App {
     ) -> Result<(Question, EvidenceFocus, Value), Rejected> {
         let toolbox = self.tools()?;
         let limits = &self.config.policy.limits;
-        let parsed = ActionRequest::parse(input, limits, &self.committee.secrets);
-        let parsed = parsed.map_err(|problems| count(Rejected::Invalid(problems)))?;
+        let parsed = ActionRequest::parse(input, limits, &self.committee.secrets)
+            .map_err(|problems| count(Rejected::Invalid(problems)))?;
         check_focus(&focus).map_err(|problems| count(Rejected::Invalid(problems)))?;
         let file = focus.file.map(|file| {
             let file = toolbox.relative(&self.redacted(&file));
@@ -143,8 +178,8 @@ impl App {
         Ok((parsed.0, focus, evidence))
     }
 
-    /// True if a stored plan still stands. One that failed or was halted is made anew, and so is one
-    /// that was rejected for a state of files which is another one now.
+    /// True if a stored plan still holds. A plan is made anew if it failed, was halted, or was rejected
+    /// because of files that have changed since.
     async fn can_join(&self, plan: RunId) -> Result<bool, Rejected> {
         use RejectionKind::{ForbiddenOperation, PreconditionFailed};
         let row = self.store.run(plan).await?;
@@ -157,7 +192,7 @@ impl App {
         let rests_on_files = |rejection: &Rejection| {
             matches!(rejection.kind, PreconditionFailed | ForbiddenOperation)
         };
-        let stands = match view.rejection.filter(rests_on_files) {
+        let holds = match view.rejection.filter(rests_on_files) {
             None => true,
             Some(then) => {
                 let toolbox = self.tools()?;
@@ -166,7 +201,7 @@ impl App {
                 now.is_some_and(|now| now.message == then.message)
             }
         };
-        Ok(!matches!(view.state, PlanState::Halted | PlanState::Cancelled) && stands)
+        Ok(!matches!(view.state, PlanState::Halted | PlanState::Cancelled) && holds)
     }
 
     /// Returns the fingerprint of all that decides a plan.
@@ -199,39 +234,29 @@ impl App {
     /// Returns why a run has no plan.
     ///
     /// # Errors
-    /// If the database does not answer.
-    pub async fn why_unplanned(&self, plan: RunId) -> Result<&'static str, Rejected> {
+    /// [`Rejected::Journal`].
+    pub async fn why_unplanned(&self, plan: RunId) -> Result<PlanClosed, Rejected> {
         let row = self.store.run(plan).await?;
         Ok(match row {
-            Some(row) if row.state.is_terminal() => {
-                "there is no plan: its run failed or was cancelled; send the request again"
-            }
-            _ => "the plan is not finished yet",
+            Some(row) if row.state.is_terminal() => PlanClosed::NoPlan,
+            _ => PlanClosed::NotPlanned,
         })
     }
 
     async fn begin_tools(
         &self,
-        question: Question,
-        intake: ToolIntake,
-        (key, body_hash): (String, String),
-        (cap, ids): (Usd, RequestIds),
+        accepted: Accepted,
+        key: String,
+        body_hash: String,
     ) -> Result<RunId, Rejected> {
         if self.runner.is_draining() {
             return Err(Rejected::Draining);
         }
         let slot = self.runner.slot().ok_or(Rejected::Busy)?;
-        let accepted = Accepted {
-            tools: Some(intake),
-            correlation_id: ids.redacted(&self.committee.secrets).correlation_id,
-            ..self.accepted(question, cap, self.clock.new_seed())
-        };
-        let id = RunId::from_uuid(self.clock.new_id());
-        let admitted = self
-            .admit(accepted, (Some(key), body_hash), (id, Told::AtOnce), slot)
-            .await;
+        let new = self.new_run(accepted, Some(key), body_hash);
+        let admitted = self.admit(new, AckTiming::Immediate, slot).await;
         admitted.map_err(|rejected| match rejected {
-            Rejected::KeyReused { .. } => Rejected::PlanClosed(UNDER_WAY),
+            Rejected::KeyReused { .. } => Rejected::PlanClosed(PlanClosed::Executing),
             other => other,
         })
     }
@@ -244,10 +269,11 @@ impl App {
         cap: Usd,
     ) -> Result<RunId, Rejected> {
         let body_hash = fingerprint(&[json!(authorized).to_string().as_bytes()]);
-        let intake = ToolIntake::Execution(Box::new(authorized));
-        let cap = (cap, RequestIds::default());
-        self.begin_tools(question, intake, (key, body_hash), cap)
-            .await
+        let accepted = Accepted {
+            tools: Some(ToolSubmission::Execution(Box::new(authorized))),
+            ..self.accepted(question, cap, self.clock.new_seed())
+        };
+        self.begin_tools(accepted, key, body_hash).await
     }
 
     /// Starts the execution of steps that the plan's own user authorized, each step once.
@@ -264,10 +290,10 @@ impl App {
         let closed = |why| Err(Rejected::PlanClosed(why));
         require_fitting(&given)?;
         let (events, executions) = self.plan_events(plan).await?;
-        let question = own_question(&events, (given.source, given.user), given.context)?;
+        let question = own_question(&events, given.source, given.user, given.context.as_ref())?;
         require_workspace(view::workspace(&events), &toolbox)?;
         if executions.iter().any(|(row, _)| !row.state.is_terminal()) {
-            return closed(UNDER_WAY);
+            return closed(PlanClosed::Executing);
         }
         let Some(known) = view::plan_view(plan, &events, &executions) else {
             return closed(self.why_unplanned(plan).await?);
@@ -278,7 +304,7 @@ impl App {
         let mut cap = self.config.policy.tools_max;
         match given.mode {
             AuthorizeMode::Step if given.step_id.is_some_and(|step| step != next) => {
-                return closed("it is not the next step");
+                return closed(PlanClosed::NotNextStep);
             }
             AuthorizeMode::Step => {
                 authorized.mode = AuthorizationMode::Step;
@@ -291,10 +317,10 @@ impl App {
             AuthorizeMode::Cancel => {
                 authorized.mode = AuthorizationMode::Cancel;
                 authorized.changes.clear();
-                cap = Usd::ZERO; // It buys nothing.
+                cap = Usd::ZERO; // It calls no model.
             }
             AuthorizeMode::Modified | AuthorizeMode::Check if !executions.is_empty() => {
-                return closed("a plan can be changed before its first step only");
+                return closed(PlanClosed::Begun);
             }
             AuthorizeMode::Modified | AuthorizeMode::Check => {
                 let changed = given.plan.ok_or_else(|| invalid("/plan", "is missing"))?;
@@ -347,18 +373,15 @@ impl App {
         let events = self.events_of(execution).await?;
         let undone = view::authorized(&events).ok_or(Rejected::NoSuchPlan)?;
         let (of_plan, executions) = self.plan_events(undone.plan).await?;
-        let question = own_question(&of_plan, (source, user), None)?;
+        let question = own_question(&of_plan, source, user, None)?;
         require_workspace(&undone.workspace, &toolbox)?;
         let row = self.store.run(execution).await?;
         if row.is_none_or(|row| !row.state.is_terminal()) {
-            return Err(Rejected::PlanClosed(
-                "the execution has not ended: wait for its explanation; after a crash a running service \
-                 (conclave serve) ends it",
-            ));
+            return Err(Rejected::PlanClosed(PlanClosed::NotEnded));
         }
         let restores = tools::restores(&events);
         if restores.is_empty() {
-            return Err(Rejected::PlanClosed("the execution changed no file"));
+            return Err(Rejected::PlanClosed(PlanClosed::NothingToUndo));
         }
         let authorized = Authorized {
             mode: AuthorizationMode::Undo,
@@ -374,8 +397,8 @@ impl App {
         });
         let is_complete =
             |events: &[Event]| view::execution_state(events) == ExecutionState::Completed;
-        // An undo that did not complete can be tried again. So can one behind which there is another
-        // execution, which may have been the undo of this undo, and one whose files were changed since.
+        // An undo can be tried again if it did not complete, if a later execution follows it, or if
+        // its files changed since. The later execution may have undone this undo.
         let last = executions.last().map(|(row, _)| row.id);
         let is_back = tools::is_put_back(&toolbox, authorized.restores.clone()).await;
         let is_over = |row: &RunRow, events: &[Event]| {
@@ -383,7 +406,7 @@ impl App {
         };
         let tried = undoes.filter(|(row, events)| is_over(row, events));
         let key = format!("undo:{execution}#{}", tried.count());
-        // It buys nothing.
+        // It calls no model.
         self.begin_execution(question, authorized, key, Usd::ZERO)
             .await
     }
@@ -403,7 +426,7 @@ impl App {
     /// Returns a plan with its executions; `None` if the run has none.
     ///
     /// # Errors
-    /// [`Rejected::NoSuchPlan`], or if the database does not answer.
+    /// [`Rejected::NoSuchPlan`] and [`Rejected::Journal`].
     pub async fn tool_plan(&self, id: RunId) -> Result<Option<PlanView>, Rejected> {
         let (events, executions) = self.plan_events(id).await?;
         Ok(view::plan_view(id, &events, &executions))
@@ -412,7 +435,7 @@ impl App {
     /// Returns an execution with the plan that led to it.
     ///
     /// # Errors
-    /// [`Rejected::NoSuchPlan`], or if the database does not answer.
+    /// [`Rejected::NoSuchPlan`] and [`Rejected::Journal`].
     pub async fn execution(&self, id: RunId) -> Result<ExecutionView, Rejected> {
         let events = self.events_of(id).await?;
         let authorized = view::authorized(&events).ok_or(Rejected::NoSuchPlan)?;
@@ -425,7 +448,7 @@ impl App {
         let events = self.events_of(id).await?;
         let accepted = Transcript::of(&events).accepted;
         let tools = accepted.and_then(|accepted| accepted.tools.as_ref());
-        if !matches!(tools, Some(ToolIntake::Plan { .. })) {
+        if !matches!(tools, Some(ToolSubmission::Plan { .. })) {
             return Err(Rejected::NoSuchPlan);
         }
         let mut executions = vec![];
@@ -449,7 +472,7 @@ fn require_workspace(of: &str, open: &Toolbox) -> Result<(), Rejected> {
     if open.is_of(of) {
         Ok(())
     } else {
-        Err(Rejected::PlanClosed(tools::ELSEWHERE))
+        Err(Rejected::PlanClosed(PlanClosed::OtherWorkspace))
     }
 }
 
@@ -458,10 +481,10 @@ fn require_workspace(of: &str, open: &Toolbox) -> Result<(), Rejected> {
 fn require_open(state: PlanState) -> Result<(), Rejected> {
     let why = match state {
         PlanState::Proposed | PlanState::Underway => return Ok(()),
-        PlanState::Rejected => "the plan was rejected",
-        PlanState::Completed => "all steps are executed",
-        PlanState::Halted => "a step failed, which halts the plan",
-        PlanState::Cancelled => "the plan was cancelled",
+        PlanState::Rejected => PlanClosed::Rejected,
+        PlanState::Completed => PlanClosed::Completed,
+        PlanState::Halted => PlanClosed::Halted,
+        PlanState::Cancelled => PlanClosed::Cancelled,
     };
     Err(Rejected::PlanClosed(why))
 }
@@ -511,15 +534,18 @@ fn invalid(pointer: &str, detail: &str) -> Rejected {
 /// Returns the question of the execution: the plan's request by its own user.
 fn own_question(
     events: &[Event],
-    (source, user): (Source, User),
-    context: Option<Context>,
+    source: Source,
+    user: User,
+    context: Option<&Context>,
 ) -> Result<Question, Rejected> {
     let accepted = Transcript::of(events).accepted;
-    let asked = accepted.ok_or(Rejected::NoSuchPlan)?.question.clone();
-    let guild = &asked.context.guild_id;
-    let is_there = context.is_none_or(|context| context.guild_id == *guild);
-    if asked.source != source || asked.user.id != user.id || !is_there {
+    let asked = &accepted.ok_or(Rejected::NoSuchPlan)?.question;
+    let context = context.unwrap_or(&asked.context);
+    if !is_own(asked, source, &user, context) {
         return Err(Rejected::NoSuchPlan);
     }
-    Ok(Question { user, ..asked })
+    Ok(Question {
+        user,
+        ..asked.clone()
+    })
 }

@@ -10,19 +10,19 @@ use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
-use super::action::{self, Acted, Asked};
+use super::act::{MAX_ATTEMPTS, count_accepted, parsed};
+use super::action::{self, Acted, PendingAction};
 use super::{App, Rejected, spending};
-use crate::actions::commands::{Action, execute};
+use crate::actions::commands::Action;
 use crate::actions::gates::{self, GateOutcome};
-use crate::actions::reply::{self, Reply, SURE_ENOUGH, Why};
+use crate::actions::reply::{self, Offer, ProposalReason, Reply, SURE_ENOUGH};
 use crate::actions::{
     CachedProposal, Interpretation, MAX_PROPOSED_CHARS, ProposalKey, Scene, declined_by_stub,
     propose,
 };
 use crate::domain::{ActionGate, ActionMode, CommandName};
 use crate::journal::{
-    ActionStart, AfterAction, Ending, Event, Executed, GateChecked, Lease, Parsed, Proposed,
-    RunContext, Stop, Told,
+    AckTiming, Ending, Event, GateChecked, Lease, Proposed, RunContext, StartOutcome, Stop,
 };
 
 /// What the gates say of a proposal.
@@ -37,79 +37,82 @@ struct Checked {
 impl App {
     /// Asks a model for a command if the proposer is enabled, and checks the proposal against the
     /// gates.
-    pub(super) async fn propose(self: &Arc<Self>, asked: Asked) -> Result<Acted, Rejected> {
+    pub(super) async fn propose(
+        self: &Arc<Self>,
+        pending: PendingAction,
+    ) -> Result<Acted, Rejected> {
         let policy = &self.config.policy;
         let proposer = &policy.actions.proposer;
-        let too_long = asked.question.message.chars().count() > MAX_PROPOSED_CHARS;
-        let asks = proposer.enabled && !asked.rules.proposable().is_empty();
+        let too_long = pending.question.message.chars().count() > MAX_PROPOSED_CHARS;
+        let asks = proposer.enabled && !pending.rules.proposable().is_empty();
         if !asks || too_long {
             let reply = if asks {
                 Reply::declined("unknown_intent", reply::TOO_LONG)
             } else {
-                let bytes = asked.question.message.len();
-                self.read_text(bytes, || asked.unknown()).await
+                let bytes = pending.question.message.len();
+                self.read_text(bytes, || pending.unknown()).await
             };
-            return self.finish(asked, vec![], &reply).await;
+            return self.finish(pending, vec![], &reply).await;
         }
         if proposer.provider.is_none() {
             let events = vec![Event::Proposed(Box::new(declined_by_stub()))];
-            let reply = asked.unknown();
-            return self.finish(asked, events, &reply).await;
+            let reply = pending.unknown();
+            return self.finish(pending, events, &reply).await;
         }
         if self.runner.is_draining() {
             return Err(Rejected::Draining);
         }
         let slot = self.runner.slot().ok_or(Rejected::Busy)?;
-        let (cap, until) = (policy.actions.max, asked.arrived + policy.actions.timeout);
-        let limits = spending::limits(policy, &asked.question, asked.at);
-        let held = AfterAction::Hold {
-            owner: self.runner.owner().to_owned(),
-            // It lasts as long as the model call may.
-            lease: policy
-                .lease
-                .max(policy.actions.timeout + Duration::from_secs(10)),
-            told: Told::WithReply,
-        };
-        let new = self.new_action(asked.clone(), self.clock.new_seed(), cap, limits.clone());
-        let lease = match self.store.begin(new, held).await? {
-            ActionStart::Held(lease) => lease,
-            ActionStart::Not(not) => {
-                return self.told(self.joined(not, cap, limits).await?).await;
+        let (cap, until) = (policy.actions.max, pending.arrived + policy.actions.timeout);
+        let limits = spending::limits(policy, &pending.question, pending.at);
+        // The lease lasts as long as the model call may.
+        let lease = policy
+            .lease
+            .max(policy.actions.timeout + Duration::from_secs(10));
+        let claim = self.claim(lease, AckTiming::WithReply);
+        let new = self.new_action(pending.clone(), self.clock.new_seed(), cap, limits.clone());
+        let lease = match self.store.begin(new, claim).await? {
+            StartOutcome::Leased(lease) => lease,
+            StartOutcome::Refused(not) => {
+                let earlier = self.joined(not, cap, limits).await?;
+                return self.stored_response(earlier).await;
             }
-            ActionStart::Ended | ActionStart::Changed => return self.told(asked.id).await,
+            StartOutcome::Finished | StartOutcome::Conflict => {
+                return self.stored_response(pending.id).await;
+            }
         };
         // The action is finished even if the client disconnects.
-        let (id, app) = (asked.id, Arc::clone(self));
+        let (id, app) = (pending.id, Arc::clone(self));
         let own = self.runner.own_action(id);
-        let (tell, told) = oneshot::channel();
+        let (sender, receiver) = oneshot::channel();
         self.runner.spawn_task(
             async move {
-                let response = app.call_proposer(lease, &asked, until, &own.cancel).await;
+                let response = app.call_proposer(lease, &pending, until, &own.cancel).await;
                 drop((slot, own));
-                let _ = tell.send(response);
+                let _ = sender.send(response);
             }
             .instrument(tracing::error_span!("action", requestId = %id)),
         );
-        match told.await {
+        match receiver.await {
             Ok(Ok(response)) => Ok(Acted {
                 run: Some(id),
                 response,
             }),
             Ok(Err(Stop::Store(error))) => Err(Rejected::Journal(error)),
-            Ok(Err(Stop::Cancelled | Stop::Lost)) | Err(_) => self.told(id).await,
+            Ok(Err(Stop::Cancelled | Stop::Lost)) | Err(_) => self.stored_response(id).await,
         }
     }
 
     /// Executes a leased action to its end.
     async fn call_proposer(
-        &self,
+        self: &Arc<Self>,
         lease: Lease,
-        asked: &Asked,
+        pending: &PendingAction,
         until: Instant,
         cancel: &CancellationToken,
     ) -> Result<serde_json::Value, Stop> {
         let run = RunContext::open(self.process.clone(), lease).await?;
-        match self.understand(&run, asked, until, cancel).await {
+        match self.understand(&run, pending, until, cancel).await {
             Err(Stop::Cancelled) => {
                 run.finish(Ending::Cancelled).await?;
                 Err(Stop::Cancelled)
@@ -119,23 +122,23 @@ impl App {
     }
 
     async fn understand(
-        &self,
+        self: &Arc<Self>,
         run: &RunContext,
-        asked: &Asked,
+        pending: &PendingAction,
         until: Instant,
         cancel: &CancellationToken,
     ) -> Result<serde_json::Value, Stop> {
-        let meaning = match timeout_at(until, self.plan(run, asked, until, cancel)).await {
+        let meaning = match timeout_at(until, self.plan(run, pending, until, cancel)).await {
             Ok(meaning) => meaning?,
             Err(_) => Interpretation::TooSlow,
         };
         // The user may have cancelled the action meanwhile.
-        let row = self.store.run(asked.id).await?;
+        let row = self.store.run(pending.id).await?;
         if row.is_some_and(|row| row.cancel_requested) {
             return Err(Stop::Cancelled);
         }
         let reply = match meaning {
-            Interpretation::Proposed(proposed) => self.decide(run, asked, &proposed).await?,
+            Interpretation::Proposed(proposed) => self.decide(run, pending, &proposed).await?,
             Interpretation::TooSlow => {
                 tracing::warn!("the proposal did not come in time");
                 Reply::declined("unknown_intent", reply::TOO_SLOW)
@@ -143,11 +146,11 @@ impl App {
             Interpretation::Unreadable(why) => {
                 tracing::warn!("the proposal cannot be read");
                 record_verdict(run, gates::unreadable(why))?;
-                asked.unknown()
+                pending.unknown()
             }
             Interpretation::Nothing(cause) => {
                 tracing::warn!(cause, "there is no proposal");
-                asked.unknown()
+                pending.unknown()
             }
             Interpretation::Unavailable(cause) => {
                 tracing::warn!(cause, "the proposer's provider fails");
@@ -169,12 +172,12 @@ impl App {
     async fn plan(
         &self,
         run: &RunContext,
-        asked: &Asked,
+        pending: &PendingAction,
         until: Instant,
         cancel: &CancellationToken,
     ) -> Result<Interpretation, Stop> {
         let plans = &self.acting.plans;
-        let cell = plans.cell(Scene::of(&asked.question), &asked.question.message);
+        let cell = plans.cell(Scene::of(&pending.question), &pending.question.message);
         let (mut kept, asker) = match cell.try_lock() {
             Ok(kept) => (kept, ProposalKey::Later),
             Err(_) => (cell.lock().await, ProposalKey::Waiting),
@@ -184,9 +187,9 @@ impl App {
         }
         // If this caller is stopped while it waits for the model, the entry stays. The call may be
         // billed, so it must not be repeated.
-        *kept = Some(CachedProposal::lasting(asked.id, Interpretation::TooSlow));
-        let allowed = asked.rules.proposable();
-        let message = &asked.question.message;
+        *kept = Some(CachedProposal::lasting(pending.id, Interpretation::TooSlow));
+        let allowed = pending.rules.proposable();
+        let message = &pending.question.message;
         let proposal = tokio::select! {
             () = cancel.cancelled() => Err(Stop::Cancelled),
             proposal = propose(run, &self.committee, &allowed, message, until) => proposal,
@@ -208,15 +211,15 @@ impl App {
         } else {
             CachedProposal::passing
         };
-        *kept = Some(found(asked.id, meaning.clone()));
+        *kept = Some(found(pending.id, meaning.clone()));
         Ok(meaning)
     }
 
     /// Checks a proposal against the gates, and executes it or offers it for confirmation.
     async fn decide(
-        &self,
+        self: &Arc<Self>,
         run: &RunContext,
-        asked: &Asked,
+        pending: &PendingAction,
         proposed: &Proposed,
     ) -> Result<Reply, Stop> {
         let Proposed {
@@ -233,14 +236,14 @@ impl App {
         tracing::info!(ok, command = known, confidence, reason, "a proposal");
         run.record(Event::Proposed(Box::new(proposed.clone())))?;
         if !ok {
-            return Ok(asked.unknown());
+            return Ok(pending.unknown());
         }
         let Checked {
             verdicts,
             action,
             execute,
             others,
-        } = self.checked(asked, proposed);
+        } = self.checked(pending, proposed);
         for verdict in verdicts {
             record_verdict(run, verdict)?;
         }
@@ -249,7 +252,7 @@ impl App {
             Err(reply) => return Ok(reply),
         };
         if execute {
-            return self.execute_now(run, asked, proposed, &action).await;
+            return self.execute_now(run, pending, proposed, &action).await;
         }
         counter!("conclave_act_offered_total", "command" => action.name().into_str()).increment(1);
         let others = if *confidence < SURE_ENOUGH {
@@ -257,19 +260,15 @@ impl App {
         } else {
             vec![]
         };
-        let offer = (asked.id, self.expiry(self.clock.now()));
-        Ok(Reply::offered(
-            ActionMode::LlmProposal,
-            (&action, &others),
-            proposed,
-            asked.question.source,
-            offer,
-        ))
+        let offer = Offer::new(pending.id, self.expiry(self.clock.now()));
+        let why = ProposalReason::of(proposed, ActionMode::LlmProposal);
+        let source = pending.question.source;
+        Ok(Reply::offered(&action, &others, why, source, offer))
     }
 
     /// Passes a proposal and its alternatives through the gates.
-    fn checked(&self, asked: &Asked, proposed: &Proposed) -> Checked {
-        let (policy, rules) = (&self.config.policy.actions, &asked.rules);
+    fn checked(&self, pending: &PendingAction, proposed: &Proposed) -> Checked {
+        let (policy, rules) = (&self.config.policy.actions, &pending.rules);
         let (name, args) = (&proposed.action, &proposed.args);
         let GateOutcome {
             mut checked,
@@ -287,10 +286,11 @@ impl App {
             action::others(proposed, rules, policy, first)
         });
         let action = match action {
-            None => Err(asked.unknown()),
+            None => Err(pending.unknown()),
             // In shadow mode a proposal that passes is recorded but not executed.
             Some(action) => {
-                match action::permitted(&action, asked, if execute { "execute" } else { "offer" }) {
+                match action::permitted(&action, pending, if execute { "execute" } else { "offer" })
+                {
                     Ok(()) => Ok(action),
                     Err((why, reply)) => {
                         checked.pop();
@@ -316,45 +316,34 @@ impl App {
 
     /// Executes a proposal without confirmation, because it passed the last gate.
     async fn execute_now(
-        &self,
+        self: &Arc<Self>,
         run: &RunContext,
-        asked: &Asked,
+        pending: &PendingAction,
         proposed: &Proposed,
         action: &Action,
     ) -> Result<Reply, Stop> {
-        let facts = match self.facts(action, asked).await {
-            Ok(facts) => facts,
-            Err(Rejected::Journal(error)) => return Err(error.into()),
-            Err(_) => return Ok(asked.unknown()),
-        };
-        let done = match execute(action, &facts, run.accepted().seed) {
-            Ok(done) => done,
-            Err(refusal) => return Ok(Reply::declined(refusal.error, refusal.message)),
-        };
-        let (command, mode) = (action.name(), ActionMode::LlmProposal);
-        let parsed = Parsed {
-            command,
-            arguments: action.arguments(),
-            mode,
-            confidence: proposed.confidence,
-            reason: Some(proposed.reason.clone()),
-        };
-        run.record(Event::Parsed(parsed))?;
-        let result = done.result;
-        run.store(Event::Executed(Box::new(Executed {
-            command,
-            result: result.clone(),
-            effect: done.effect,
-        })))
-        .await?;
-        counter!("conclave_act_accepted_total", "command" => command.into_str(), "mode" => mode.into_str()).increment(1);
-        let why = Why {
-            mode,
-            confidence: proposed.confidence,
-            reason: &proposed.reason,
-        };
-        let source = asked.question.source;
-        Ok(Reply::proposed_and_done(action, why, source, result))
+        let why = Some(ProposalReason::of(proposed, ActionMode::LlmProposal));
+        for _ in 0..MAX_ATTEMPTS {
+            let execution = self.execute_command(pending, action, why, run.accepted().seed);
+            let done = match execution.await {
+                Ok(done) => done,
+                Err(Rejected::Journal(error)) => return Err(error.into()),
+                Err(_) => return Ok(pending.unknown()),
+            };
+            let Some(executed) = done.executed else {
+                return Ok(done.reply);
+            };
+            run.record(parsed(action, why))?;
+            let is_written = match &done.stamp {
+                Some(stamp) => run.store_if(stamp, executed).await?,
+                None => run.store(executed).await.map(|_| true)?,
+            };
+            if is_written {
+                count_accepted(action, why);
+                return Ok(done.reply);
+            }
+        }
+        Ok(Reply::declined("unknown_intent", reply::TOO_SLOW))
     }
 }
 

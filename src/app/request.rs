@@ -34,7 +34,7 @@ pub struct ChatInput {
     /// Counted after trimming. Without NUL.
     #[schemars(length(min = 1, max = 32000), regex(pattern = MESSAGE))]
     pub message: String,
-    /// Images are shown to the visual agent; of other files the models are told name and type.
+    /// Images are shown to the visual agent. For other files the models get only name and type.
     #[serde(
         default,
         skip_serializing_if = "Vec::is_empty",
@@ -68,7 +68,7 @@ pub struct ActionInput {
 }
 
 /// The pattern of a message: without NUL, and not only spaces.
-const MESSAGE: &str = r"^[^\u0000]*[^\s\u0000][^\u0000]*$";
+pub const MESSAGE: &str = r"^[^\u0000]*[^\s\u0000][^\u0000]*$";
 
 /// A chat that keeps the rules, without the configured secrets.
 #[derive(Debug, Clone)]
@@ -99,7 +99,7 @@ impl ChatRequest {
         };
         let question = checked(question, limits, secrets)?;
         if question.message.eq_ignore_ascii_case("new:") {
-            let detail = "has nothing behind \"new:\"";
+            let detail = "has nothing after \"new:\"";
             return Err(vec![FieldProblem::new("/message", detail)]);
         }
         Ok(Self(question))
@@ -183,6 +183,13 @@ pub(super) fn check_names(user: &User, context: &Context) -> Result<(), Vec<Fiel
     let mut problems = vec![];
     name_problems(user, context, &mut problems);
     problems::none(problems)
+}
+
+/// True if a request comes from the user of an earlier question, in the same guild.
+pub(super) fn is_own(earlier: &Question, source: Source, user: &User, context: &Context) -> bool {
+    earlier.source == source
+        && earlier.user.id == user.id
+        && earlier.context.guild_id == context.guild_id
 }
 
 /// Checks what the evidence of a plan is gathered for.

@@ -2,7 +2,7 @@
 
 mod begun;
 mod leases;
-mod news;
+mod notifications;
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -20,8 +20,9 @@ use tracing::Instrument as _;
 use super::database_watch;
 use super::endings::{ending, internal, log_ending};
 use crate::actions;
-use crate::committee::{Deps, Failure, stage_under_way};
+use crate::committee::{Deps, Failure};
 use crate::domain::{RunId, RunKind, Usd};
+use crate::journal::views;
 use crate::journal::{
     self, Accepted, Cause, Claim, Ending, Event, Finished, Lease, LeaseState, Process, RunContext,
     Stop,
@@ -234,13 +235,20 @@ impl Runner {
     }
 
     /// Returns once this process shuts down and will not end the run: another one has it, or will.
-    pub async fn leaves(&self, run: RunId) {
+    pub async fn left_to_others(&self, run: RunId) {
         self.0.draining.cancelled().await;
+        let mut wake = self.0.process.wake.listen(run);
         let is_here = || self.own().contains_key(&run);
-        while is_here() && !self.0.drained.is_cancelled() {
-            tokio::time::sleep(POLL).await;
+        let has_left = async {
+            while is_here() {
+                wake.notified().await;
+            }
+        };
+        tokio::select! {
+            () = self.0.drained.cancelled() => {}
+            () = has_left => {}
         }
-        // Who waits for a run that has just ended here is told its end first.
+        // Lets listeners of a run that just ended here see its end first.
         tokio::time::sleep(POLL).await;
     }
 
@@ -351,7 +359,9 @@ impl Runner {
             match stop {
                 Stop::Lost => tracing::warn!("its lease has ended: another process may have it"),
                 Stop::Cancelled => tracing::warn!("the run was cancelled while it ended"),
-                Stop::Store(error) => tracing::error!(%error, "the run is left for later"),
+                Stop::Store(error) => {
+                    tracing::error!(%error, "the run stays unfinished until its lease expires");
+                }
             }
         }
         self.own().remove(&run);
@@ -416,15 +426,10 @@ impl Runner {
         if context.accepted().action.is_some() {
             // The process that planned the action is gone, and with it the waiting client. Nothing
             // is executed late.
-            tracing::info!("an action is ended that its process has left");
+            tracing::info!("finished an action whose process died");
             return Some(actions::left_behind(&events.to_vec()));
         }
-        let idle = events
-            .iter()
-            .rev()
-            .take_while(|event| !event.is_progress())
-            .filter(|event| matches!(event, Event::Claimed(_)))
-            .count();
+        let idle = events.idle_claims();
         if idle > MAX_IDLE_BEGINS {
             return Some(internal(format!(
                 "the run was given up: it was begun {idle} times in a row without getting any further"
@@ -501,7 +506,7 @@ impl Runner {
         let work = async move {
             let work = async {
                 let toolbox = toolbox.as_deref();
-                // Boxed, so that no run has room for the state of the other kinds.
+                // Boxed to keep the future of a run small.
                 match context.accepted().kind() {
                     RunKind::Plan => {
                         Box::pin(tools::propose(&context, &committee, toolbox, deadline)).await
@@ -573,5 +578,5 @@ fn named(deadline: Duration) -> String {
 
 /// Returns the stage that is under way, in words.
 fn stage(context: &RunContext) -> String {
-    stage_under_way(&context.events().to_vec())
+    views::stage_under_way(&context.events().to_vec())
 }

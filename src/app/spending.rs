@@ -70,6 +70,14 @@ pub(super) fn limits(policy: &Policy, question: &Question, now: Timestamp) -> Ve
     all.into_iter().filter_map(limit).collect()
 }
 
+/// What a limit lacks for a question.
+pub(super) struct Shortfall {
+    pub scope: SpendingScope,
+    pub left: Usd,
+    /// The cap of the question.
+    pub needed: Usd,
+}
+
 /// Returns the refusal of a question that did not fit into a limit.
 ///
 /// A run releases what it has not spent when it ends, and no run lasts much longer than the longest
@@ -79,9 +87,14 @@ pub(super) async fn spent(
     store: &dyn RunReader,
     policy: &Policy,
     limits: Vec<SpendingLimit>,
-    (scope, left, needed): (SpendingScope, Usd, Usd),
+    shortfall: Shortfall,
     now: Timestamp,
 ) -> Result<Spent, Error> {
+    let Shortfall {
+        scope,
+        left,
+        needed,
+    } = shortfall;
     let limit = limits.into_iter().find(|limit| limit.scope == scope);
     let limit = limit.unwrap_or(SpendingLimit {
         scope,

@@ -13,11 +13,11 @@ use super::local::{refused, start, with_prompts};
 use super::output::user;
 use super::printable::without_controls;
 use super::remote;
-use super::stop::told_to_stop;
+use super::stop::stop_signal;
 use super::terminal::{options, say, say_json};
 use crate::actions::catalog;
 use crate::actions::reply;
-use crate::app::{ActionInput, App, RequestIds};
+use crate::app::{ActionInput, App, Confirmation, RequestIds};
 use crate::config::{self, Config, Env, Problems};
 use crate::domain::{Context, RunId, Source};
 use crate::journal::Ending;
@@ -26,7 +26,7 @@ use crate::journal::Ending;
 const POLL: Duration = Duration::from_millis(500);
 
 /// How long to wait for a narration.
-const PATIENCE: Duration = Duration::from_secs(300);
+const NARRATION_TIMEOUT: Duration = Duration::from_secs(300);
 
 #[derive(Debug, Args)]
 pub(super) struct ActArguments {
@@ -67,12 +67,12 @@ pub(super) struct ActArguments {
 
 /// Returns the list of commands for the help of `conclave act`.
 pub(super) fn listed() -> String {
-    format!("Commands:\n{}", catalog::for_people())
+    format!("Commands:\n{}", catalog::as_text())
 }
 
 pub(super) async fn run(env: &Env, arguments: ActArguments) -> Done {
     if arguments.catalog {
-        say_json(&format!("{:#}", catalog::for_programs()));
+        say_json(&format!("{:#}", catalog::as_json()));
         return Ok(());
     }
     if arguments.discord_commands {
@@ -126,7 +126,7 @@ async fn here(env: &Env, input: ActionInput, arguments: &ActArguments) -> Done {
     let app = start(config).await?;
     tokio::select! {
         done = acted(&app, input, arguments) => done,
-        _ = told_to_stop() => Err(interrupted(&app).await),
+        _ = stop_signal() => Err(interrupted(&app).await),
     }
 }
 
@@ -134,8 +134,12 @@ async fn here(env: &Env, input: ActionInput, arguments: &ActArguments) -> Done {
 async fn acted(app: &Arc<App>, input: ActionInput, arguments: &ActArguments) -> Done {
     let acted = match arguments.confirm {
         Some(proposal) => {
-            let confirmation = serde_json::from_value(confirmation(&input, arguments));
-            let confirmation = confirmation.map_err(failing(Exit::Usage))?;
+            let confirmation = Confirmation {
+                source: input.source,
+                user: input.user,
+                context: Some(input.context),
+                choice: arguments.choice,
+            };
             app.confirm(proposal, confirmation, None).await
         }
         None => match app.action_request(input) {
@@ -147,9 +151,9 @@ async fn acted(app: &Arc<App>, input: ActionInput, arguments: &ActArguments) -> 
         Ok(acted) => acted,
         Err(rejected) => return Err(refused(&rejected)),
     };
-    let exit = told(&acted.response, arguments);
+    let exit = print_response(&acted.response, arguments);
     if let Some(run) = narration(&acted.response) {
-        let told = match app.finished(run).await {
+        let narration = match app.finished(run).await {
             Ok(Some(finished)) => match finished.ending {
                 Ending::Replied { reply } => Ok(reply.text),
                 Ending::Failed { detail, .. } => Err(detail),
@@ -158,7 +162,7 @@ async fn acted(app: &Arc<App>, input: ActionInput, arguments: &ActArguments) -> 
             Ok(None) => Err("it is not there".to_owned()),
             Err(error) => Err(error.to_string()),
         };
-        narrated(told, arguments.json);
+        narrated(narration, arguments.json);
     }
     exit
 }
@@ -172,10 +176,10 @@ async fn there(env: &Env, server: &str, input: &ActionInput, arguments: &ActArgu
         None => ("/api/act".to_owned(), json!(input)),
     };
     let response = remote::post(env, server, &path, &body).await?;
-    let exit = told(&response, arguments);
+    let exit = print_response(&response, arguments);
     if let Some(run) = narration(&response) {
-        let deadline = tokio::time::Instant::now() + PATIENCE;
-        let told = loop {
+        let deadline = tokio::time::Instant::now() + NARRATION_TIMEOUT;
+        let narration = loop {
             let row = remote::get(env, server, &format!("/api/runs/{run}")).await?;
             let state = row.get("state").and_then(Value::as_str).unwrap_or_default();
             if !matches!(state, "queued" | "running") {
@@ -187,7 +191,7 @@ async fn there(env: &Env, server: &str, input: &ActionInput, arguments: &ActArgu
             }
             tokio::time::sleep(POLL).await;
         };
-        narrated(told, arguments.json);
+        narrated(narration, arguments.json);
     }
     exit
 }
@@ -208,7 +212,7 @@ fn narration(response: &Value) -> Option<RunId> {
 
 /// Prints the response. A text that was not understood or is not allowed has an exit code of its
 /// own.
-fn told(response: &Value, arguments: &ActArguments) -> Done {
+fn print_response(response: &Value, arguments: &ActArguments) -> Done {
     if arguments.json {
         say_json(&format!("{response:#}"));
     } else if response.get("error").is_some() {
@@ -236,8 +240,8 @@ fn confirm_options(response: &Value, arguments: &ActArguments) -> String {
     ])
 }
 
-fn narrated(told: Result<String, String>, as_json: bool) {
-    match told {
+fn narrated(narration: Result<String, String>, as_json: bool) {
+    match narration {
         Ok(text) if !as_json => say(format_args!("\n{text}")),
         Ok(_) => {}
         Err(why) => tell!(

@@ -13,18 +13,18 @@ use super::exit::{Done, Exit, fail, failing};
 use super::local::{refused, start, with_prompts};
 use super::plan_text;
 use super::progress::Progress;
-use super::stop::{told_again, told_to_stop};
+use super::stop::{second_stop_signal, stop_signal};
 use super::terminal::options;
-use super::{remote, seats};
+use super::{models_line, remote};
 use crate::app::{App, ChatInput, RequestIds};
 use crate::clock::Clock;
 use crate::config::{self, Env};
 use crate::domain::{Context, Mode, Outcome, RunId, Salience, Source};
 use crate::http::reply_body;
-use crate::journal::{Ending, Event, Told};
+use crate::journal::{AckTiming, Ending, Event};
 
 /// How long an interrupted command waits for its run to end.
-const PATIENCE: Duration = Duration::from_secs(10);
+const CANCEL_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How long a run may take beyond its deadline: it ends itself then, unless its end cannot be written.
 const BEYOND_DEADLINE: Duration = Duration::from_secs(30);
@@ -122,12 +122,14 @@ async fn here(
 ) -> Done {
     let mode = question.mode;
     let config = with_prompts(env, config::load(env)).map_err(failing(Exit::Configuration))?;
-    for notice in seats::notices(&config, Clock::System.now()) {
+    for notice in models_line::notices(&config, Clock::System.now()) {
         progress.line(&notice);
     }
     let app = start(config).await?;
     let chat = app.chat_request(question).map_err(|why| refused(&why))?;
-    let submitted = app.submit(chat, RequestIds::default(), Told::AtOnce).await;
+    let submitted = app
+        .submit(chat, RequestIds::default(), AckTiming::Immediate)
+        .await;
     let run = submitted.map_err(|why| refused(&why))?;
     let most = app.config.policy.deadline(mode) + BEYOND_DEADLINE;
     let followed = tokio::time::timeout(most, followed(&app, run, &mut progress)).await;
@@ -151,7 +153,7 @@ async fn here(
         Ending::Failed { cause, detail } => {
             let exit = fail(cause.into(), format!("run {run} failed: {detail}"));
             if exit == Exit::Provider
-                && let Some(places) = seats::places(&app.config)
+                && let Some(places) = models_line::places(&app.config)
             {
                 tell!("Asked: {places}. \"conclave doctor\" probes every model.");
             }
@@ -165,7 +167,7 @@ async fn here(
 /// Shows the progress of a run up to its end. A signal that ends the program cancels the run.
 async fn followed(app: &Arc<App>, run: RunId, progress: &mut Progress) -> Result<Ending, Exit> {
     let mut entries = app.follow(run, 0);
-    let mut stop = std::pin::pin!(told_to_stop());
+    let mut stop = std::pin::pin!(stop_signal());
     let ending = loop {
         let entry = tokio::select! {
             entry = entries.next() => entry,
@@ -197,8 +199,8 @@ async fn cancelled(app: &App, run: RunId) -> Result<Ending, Exit> {
     }
     let finished = tokio::select! {
         finished = app.finished(run) => finished,
-        () = tokio::time::sleep(PATIENCE) => Ok(None),
-        _ = told_again() => Ok(None),
+        () = tokio::time::sleep(CANCEL_TIMEOUT) => Ok(None),
+        _ = second_stop_signal() => Ok(None),
     };
     match finished {
         Ok(Some(finished)) => Ok(finished.ending),

@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::exit::{Done, Exit, fail};
 use super::local::{load, start};
 use super::terminal::say;
-use super::{quote, remote, seats};
+use super::{models_line, quote, remote};
 use crate::app::App;
 use crate::clock::Clock;
 use crate::committee::{self, OrchestrationPlan, schema_of};
@@ -33,7 +33,10 @@ struct Probe {
 pub(super) async fn run(env: &Env, offline: bool) -> Done {
     let config = load(env)?;
     say(format_args!("configuration  ok ({})", config.source));
-    say(format_args!("models         {}", seats::line(&config)));
+    say(format_args!(
+        "models         {}",
+        models_line::line(&config)
+    ));
     for warning in config.all_warnings(Clock::System.now()) {
         say(format_args!("warning        {warning}"));
     }

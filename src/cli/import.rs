@@ -31,7 +31,7 @@ pub(super) async fn run(env: &Env, path: PathBuf) -> Done {
                     known += 1;
                     continue;
                 }
-                Err(error @ Error::Unsound { .. }) => error.to_string(),
+                Err(error @ Error::InvalidArchive { .. }) => error.to_string(),
                 Err(error) => {
                     let before = counted(new, "run was", "runs were");
                     let why = format!("line {number}: {error}; {before} taken in before it");

@@ -37,6 +37,13 @@ pub(super) struct InitArguments {
     no_probe: bool,
 }
 
+/// What happens to a config and to values that are there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Former {
+    Kept,
+    Replaced,
+}
+
 /// Writes the files. `has_config` says whether `--config` is given.
 pub(super) async fn run(env: &Env, arguments: &InitArguments, has_config: bool) -> Done {
     if has_config {
@@ -54,7 +61,12 @@ pub(super) async fn run(env: &Env, arguments: &InitArguments, has_config: bool) 
     let (provider, keys) = chosen(env, arguments).map_err(failing(Exit::Usage))?;
     let settings: Vec<(String, String)> =
         keys.into_iter().chain(addresses(env, &provider)).collect();
-    let kept = write_all(&folder, &provider, &settings, arguments.force);
+    let former = if arguments.force {
+        Former::Replaced
+    } else {
+        Former::Kept
+    };
+    let kept = write_all(&folder, &provider, &settings, former);
     let kept = kept.map_err(failing(Exit::Unexpected))?;
     let shown = config.display();
     say(format_args!("wrote          {shown} ({provider})"));
@@ -199,18 +211,18 @@ fn write_all(
     folder: &Path,
     provider: &str,
     settings: &[(String, String)],
-    force: bool,
+    former: Former,
 ) -> Result<BTreeSet<String>, String> {
     let said = |path: &Path, error: &std::io::Error| format!("{}: {error}", path.display());
     std::fs::create_dir_all(folder).map_err(|error| said(folder, &error))?;
     let config = folder.join(CONFIG);
     let kept = match settings {
         [] => BTreeSet::new(),
-        _ => add_settings(&folder.join(".env"), settings, force)?,
+        _ => add_settings(&folder.join(".env"), settings, former)?,
     };
     if config.exists() {
-        let former = unused(folder);
-        std::fs::rename(&config, &former).map_err(|error| said(&former, &error))?;
+        let aside = unused(folder);
+        std::fs::rename(&config, &aside).map_err(|error| said(&aside, &error))?;
     }
     let text = config::built_in(provider).unwrap_or_default();
     // The schema is beside the file only in the repository.
@@ -233,16 +245,16 @@ fn unused(folder: &Path) -> PathBuf {
 fn add_settings(
     path: &Path,
     settings: &[(String, String)],
-    force: bool,
+    former: Former,
 ) -> Result<BTreeSet<String>, String> {
     let said = |error: std::io::Error| format!("{}: {error}", path.display());
-    let former = match std::fs::read_to_string(path) {
+    let text = match std::fs::read_to_string(path) {
         Ok(text) => text,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
         Err(error) => return Err(said(error)),
     };
     let (mut lines, mut kept): (Vec<String>, _) =
-        (former.lines().map(str::to_owned).collect(), BTreeSet::new());
+        (text.lines().map(str::to_owned).collect(), BTreeSet::new());
     for (name, value) in settings {
         if value.contains(['\'', '\n', '\r']) {
             let why = "holds a quote or a line break: it cannot be written to .env";
@@ -261,7 +273,7 @@ fn add_settings(
                 let old = line.split_once('=').map_or("", |(_, old)| old.trim());
                 let old = old.trim_matches(['\'', '"']);
                 // A setting without a value is a placeholder.
-                if old.is_empty() || force {
+                if old.is_empty() || former == Former::Replaced {
                     *line = new;
                 } else if old != value {
                     kept.insert(name.clone());
@@ -295,14 +307,18 @@ mod tests {
         std::fs::write(&file, former).unwrap();
         let keys = ["OPENAI_API_KEY", "XAI_API_KEY", "ANTHROPIC_API_KEY"]
             .map(|name| (name.to_owned(), "k$1".to_owned()));
-        let kept = add_settings(&file, &keys, false).unwrap();
+        let kept = add_settings(&file, &keys, Former::Kept).unwrap();
         assert_eq!(kept, BTreeSet::from(["OPENAI_API_KEY".to_owned()]));
         let text = || std::fs::read_to_string(&file).unwrap();
         let expected = "CONCLAVE_BIND=127.0.0.1:1\nXAI_API_KEY='k$1'\nOPENAI_API_KEY=mine\nANTHROPIC_API_KEY='k$1'\n";
         assert_eq!(text(), expected);
         let mode = std::fs::metadata(&file).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, PRIVATE);
-        assert!(add_settings(&file, &keys, true).unwrap().is_empty());
+        assert!(
+            add_settings(&file, &keys, Former::Replaced)
+                .unwrap()
+                .is_empty()
+        );
         assert!(text().contains("OPENAI_API_KEY='k$1'"));
     }
 
@@ -310,7 +326,7 @@ mod tests {
     fn a_key_that_cannot_be_written_leaves_no_file() {
         let folder = tempfile::tempdir().unwrap();
         let key = [("OPENAI_API_KEY".to_owned(), "it's".to_owned())];
-        assert!(write_all(folder.path(), "openai", &key, false).is_err());
+        assert!(write_all(folder.path(), "openai", &key, Former::Kept).is_err());
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
     }
 
@@ -318,7 +334,7 @@ mod tests {
     fn a_config_that_is_replaced_is_kept_beside_the_new_one() {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join(CONFIG), "mine").unwrap();
-        write_all(folder.path(), "openai", &[], true).unwrap();
+        write_all(folder.path(), "openai", &[], Former::Replaced).unwrap();
         let read = |name| std::fs::read_to_string(folder.path().join(name)).unwrap();
         assert_eq!(read("llm.config.json.old"), "mine");
         let written = read(CONFIG);

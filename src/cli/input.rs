@@ -30,7 +30,7 @@ pub(super) fn text_of(given: Option<&str>, what: &str) -> Result<String, String>
     }
 }
 
-/// Returns the text of the argument, and behind it that of standard input if `-` follows the
+/// Returns the text of the argument, and after it that of standard input if `-` follows the
 /// argument. Without the `-` it warns of a pipe that has data. It does not read it: a loop over lines
 /// (`while read`) would lose the rest of them.
 pub(super) fn text_with_input(
@@ -44,7 +44,7 @@ pub(super) fn text_with_input(
         return Ok(format!("{text}\n\n{input}"));
     }
     if given.is_some_and(|given| given != "-") && has_piped_input() {
-        tell!("standard input is not read: add - behind the {what} to send it too");
+        tell!("standard input is not read: add - after the {what} to send it too");
     }
     Ok(text)
 }
@@ -71,7 +71,7 @@ pub(super) fn bounded(input: impl Read) -> Result<Vec<u8>, String> {
     Ok(bytes)
 }
 
-/// A line, or why it is not read. The lines behind it can still be read.
+/// A line, or why it is not read. The lines after it can still be read.
 pub(super) type Line = Result<String, String>;
 
 /// Opens a file of JSON Lines, or standard input for `-`. Returns the lines as [`lines`].

@@ -38,7 +38,7 @@ mod report;
 mod restore;
 mod runs;
 mod score;
-mod seats;
+mod models_line;
 mod serve;
 mod show;
 mod stop;

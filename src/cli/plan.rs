@@ -23,7 +23,7 @@ use super::plan_text;
 use super::printable::without_controls;
 use super::quote;
 use super::remote;
-use super::stop::told_to_stop;
+use super::stop::stop_signal;
 use super::terminal::{say, say_json};
 use crate::app::App;
 use crate::config::{self, Env};
@@ -145,7 +145,7 @@ impl Service<'_> {
                 let server = server.as_deref().unwrap_or_default();
                 tokio::select! {
                     answer = remote::post(self.env, server, path, &body) => answer?,
-                    _ = told_to_stop() => {
+                    _ = stop_signal() => {
                         let why = "interrupted; the server names a run only at its end, so this one goes on";
                         return Err(fail(Exit::Interrupted, format!("{why}: {server}/api/runs?kind=all")));
                     }
@@ -229,12 +229,15 @@ impl Service<'_> {
                 Err(error) => format!("this is not a plan: {error}; m opens your text again"),
                 Ok(changed) if changed == plan.plan => "the plan is unchanged".to_owned(),
                 Ok(changed) => {
-                    let mut authorized = self.sent(plan, "check", (&changed, &*edit)).await?;
+                    let mut authorized =
+                        self.sent(plan, "check", &changed, edit.as_deref()).await?;
                     let mut why = "nothing was executed".to_owned();
                     if let Some(changes) = authorized.changes.take()
                         && confirmed(&changed, &changes).await?
                     {
-                        authorized = self.sent(plan, "modified", (&changed, &*edit)).await?;
+                        authorized = self
+                            .sent(plan, "modified", &changed, edit.as_deref())
+                            .await?;
                     }
                     if let Some(execution) = authorized.execution {
                         return Ok(Some(execution));
@@ -256,14 +259,17 @@ impl Service<'_> {
         &self,
         plan: &PlanView,
         mode: &str,
-        (changed, text): (&ToolPlan, &Option<String>),
+        changed: &ToolPlan,
+        text: Option<&str>,
     ) -> Result<AuthorizedBody, Exit> {
         let body = json!({ "mode": mode, "plan": changed });
         match self.authorized(plan, body).await {
             Err(Exit::Refused) => Ok(AuthorizedBody::default()),
             Err(exit) => {
-                let text = text.as_deref().unwrap_or_default();
-                if let Some((_, path)) = file(text).ok().and_then(|file| file.keep().ok()) {
+                if let Some((_, path)) = file(text.unwrap_or_default())
+                    .ok()
+                    .and_then(|file| file.keep().ok())
+                {
                     tell!("conclave: your text is in {}", path.display());
                 }
                 Err(exit)
@@ -316,7 +322,7 @@ async fn answered(app: &App, api: &Router, path: &str, body: &Value) -> Result<V
     let request = request.map_err(failing(Exit::Unexpected))?;
     let response = tokio::select! {
         Ok(response) = api.clone().oneshot(request) => response,
-        _ = told_to_stop() => return Err(interrupted(app).await),
+        _ = stop_signal() => return Err(interrupted(app).await),
     };
     let status = response.status().as_u16();
     let bytes = to_bytes(response.into_body(), usize::MAX).await;
@@ -324,7 +330,7 @@ async fn answered(app: &App, api: &Router, path: &str, body: &Value) -> Result<V
     remote::outcome(status, serde_json::from_slice(&bytes).unwrap_or_default())
 }
 
-/// Prints what a question is about, also where the question stands if the output goes elsewhere.
+/// Prints what a question is about, on standard error if standard output is no terminal.
 fn put(text: &str) {
     say(format_args!("{text}"));
     if !std::io::stdout().is_terminal() {
@@ -378,7 +384,7 @@ async fn line() -> Result<String, Exit> {
     });
     tokio::select! {
         Ok(read) = line => read.map_err(failing(Exit::Unexpected)),
-        _ = told_to_stop() => Err(fail(Exit::Interrupted, "nothing more is executed")),
+        _ = stop_signal() => Err(fail(Exit::Interrupted, "nothing more is executed")),
     }
 }
 

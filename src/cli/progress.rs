@@ -14,7 +14,7 @@ use tokio::time::Instant;
 
 use super::colour::Tone;
 use super::printable::without_controls;
-use crate::domain::{Gate, RunId, Status, counted, shown_c_final};
+use crate::domain::{CallName, CallStep, Gate, RunId, Status, counted, shown_c_final};
 use crate::http::progress_event;
 use crate::journal::{CallResult, Entry, Event};
 
@@ -352,11 +352,12 @@ impl Progress {
 /// Returns the label of the stage that a call belongs to. What is asked besides plan, rounds and
 /// cross-check belongs to the synthesis.
 fn label_of(call: &str) -> String {
-    let step = call.split(['/', '#']).next().unwrap_or_default();
-    match (step, step.strip_prefix('r').map(str::parse::<u8>)) {
-        (_, Some(Ok(round))) => format!("round {round}"),
-        (PLAN, _) => PLAN.to_owned(),
-        ("cross-check", _) => "check".to_owned(),
+    match call.parse::<CallName>().map(|name| name.step) {
+        Ok(CallStep::Report { round, .. } | CallStep::Resolve { round, .. }) => {
+            format!("round {round}")
+        }
+        Ok(CallStep::Plan) => PLAN.to_owned(),
+        Ok(CallStep::CrossCheck { .. }) => "check".to_owned(),
         _ => "synthesis".to_owned(),
     }
 }

@@ -8,7 +8,7 @@ use super::exit::{Done, Exit, fail, failing};
 use super::input::text_with_input;
 use super::local::{self, refused};
 use super::terminal::say;
-use crate::app::{App, ChatInput};
+use crate::app::{App, ChatInput, QuoteError};
 use crate::config::Env;
 use crate::domain::{Context, Mode, Salience, Source, Usd, User, counted};
 
@@ -41,12 +41,14 @@ pub(super) async fn run(env: &Env, arguments: QuoteArguments) -> Done {
     let config = local::load(env)?;
     // Needs no journal, so that a price can be asked where no file can be written.
     let priced = App::quote_only(&config, question(arguments.mode, message)).await;
-    let priced = priced.map_err(|error| fail(Exit::from(&error), error))?;
-    let quote = priced.map_err(|rejected| {
-        refused(&rejected);
-        Exit::Refused
+    let quote = priced.map_err(|error| match error {
+        QuoteError::Start(error) => fail(Exit::from(&error), error),
+        QuoteError::Rejected(rejected) => {
+            refused(&rejected);
+            Exit::Refused
+        }
     })?;
-    if let Some(why) = quote.no_room() {
+    if let Some(why) = quote.refusal() {
         return Err(fail(Exit::Budget, why));
     }
     let body = json!({ "capUsd": quote.cap.dollars(), "expectedUsd": quote.expected.dollars(),
@@ -75,7 +77,7 @@ pub(super) fn warnings(app: &App) -> Vec<String> {
     let modes = [Mode::Ask, Mode::Audit, Mode::Deep].into_iter();
     let warning = |mode: Mode| {
         let chat = app.chat_request(question(mode, "?".to_owned())).ok()?;
-        let why = app.quote(&chat).no_room()?;
+        let why = app.quote(&chat).refusal()?;
         Some(format!(
             "no question can be asked in {}: {why}",
             mode.into_str()

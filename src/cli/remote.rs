@@ -13,7 +13,7 @@ use super::local::check_files;
 use super::output::{after_reply, print_reply, show_command};
 use super::printable::without_controls;
 use super::progress::Progress;
-use super::stop::{told_again, told_to_stop};
+use super::stop::{second_stop_signal, stop_signal};
 use crate::app::ChatInput;
 use crate::config::Env;
 use crate::domain::RunId;
@@ -65,7 +65,7 @@ pub(super) async fn ask(
     let mut run = None;
     let done = tokio::select! {
         done = asked((env, server), question, answer, &mut progress, &mut run) => Some(done),
-        _ = told_to_stop() => None,
+        _ = stop_signal() => None,
     };
     progress.finish();
     match (done, run) {
@@ -90,7 +90,7 @@ async fn interrupted(env: &Env, server: &str, run: RunId) -> Exit {
             }
             Err(_) => fail(Exit::Interrupted, goes_on()),
         },
-        _ = told_again() => fail(Exit::Interrupted, goes_on()),
+        _ = second_stop_signal() => fail(Exit::Interrupted, goes_on()),
     }
 }
 

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::exit::{Done, Exit, fail, failing};
 use super::recorded::RunArgument;
 use super::terminal::say;
-use crate::committee::{Replayed, Verdict, replay};
+use crate::committee::{ReplayResult, Replayed, replay};
 use crate::config::{self, Env};
 use crate::domain::{Confidence, RunKind, Status};
 
@@ -52,7 +52,7 @@ fn print(replayed: &Replayed) {
         let mut recorded = replayed.recorded.scores.iter();
         let was = recorded.find(|was| was.agent == now.agent);
         let was = was.map_or_else(|| "-".to_owned(), |was| shown(was.cred, was.status));
-        row(&now.agent, &was, &shown(now.cred, now.status));
+        row(now.agent.as_str(), &was, &shown(now.cred, now.status));
     }
     let (recorded, replayed_rows) = (rows(&replayed.recorded), rows(&replayed.replayed));
     for ((name, was), (_, is)) in recorded.into_iter().zip(replayed_rows) {
@@ -60,7 +60,7 @@ fn print(replayed: &Replayed) {
     }
 }
 
-fn rows(verdict: &Verdict) -> [(&'static str, String); 5] {
+fn rows(verdict: &ReplayResult) -> [(&'static str, String); 5] {
     let figure = |of: fn(&Confidence) -> f64| {
         let figure = verdict.confidence.as_ref().map(of);
         figure.map_or_else(|| "-".to_owned(), |figure| format!("{figure:.3}"))

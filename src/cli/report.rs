@@ -10,7 +10,7 @@ use super::export::moment;
 use super::local::open;
 use super::terminal::{say, say_json};
 use crate::clock::Clock;
-use crate::committee::TrackRecord;
+use crate::committee::{MemberKey, TrackRecord};
 use crate::config::Env;
 use crate::domain::{RunKind, counted};
 use crate::journal::{Error, RunFilter, RunReader, RunRow, Transcript};
@@ -191,7 +191,15 @@ fn print_members(record: &TrackRecord) {
     };
     let seconds =
         |ms: Option<u64>| ms.map_or("-".to_owned(), |ms| format!("{:.1}", ms as f64 / 1000.0));
-    for ((role, provider, model), member) in &record.members {
+    for (
+        MemberKey {
+            role,
+            provider,
+            model,
+        },
+        member,
+    ) in &record.members
+    {
         let name: String = format!("{provider}/{model}").chars().take(34).collect();
         say(format_args!(
             "{role:<12} {name:<34} {:>6} {:>7} {:>6} {:>5}/{:<5}/{:<5} {:>10.4} {:>8} {:>8}",

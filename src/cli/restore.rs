@@ -30,7 +30,7 @@ pub(super) async fn run(env: &Env, arguments: RestoreArguments) -> Done {
     } else {
         Existing::Refuse
     };
-    let restored = restore(&arguments.file, &database, existing).await;
+    let restored = restore(&arguments.file, &database, existing);
     let done = restored.map_err(|error| {
         let exit = match &error {
             RestoreError::Damaged(_) => Exit::Altered,

@@ -9,19 +9,18 @@ use super::input::json_lines;
 use super::progress::spinner;
 use super::terminal::say_json;
 use crate::config::{self, Env};
-use crate::domain::counted;
+use crate::domain::{ScoringPolicy, counted};
 use crate::scoring;
 
 pub(super) fn run(env: &Env, path: &Path) -> Done {
     let policy = config::policy(env).map_err(failing(Exit::Configuration))?;
-    let policy = scoring::Policy::from(&policy);
     let lines = json_lines(path)?;
     let progress =
         spinner("{spinner} {pos} requests, {msg} ({per_sec})").unwrap_or_else(ProgressBar::hidden);
     let (mut outputs, mut refused) = (0, 0);
     for line in lines {
         let (number, line) = line?;
-        let answered = line.and_then(|line| scored(&line, &policy, &mut outputs));
+        let answered = line.and_then(|line| scored(&line, &policy.scoring, &mut outputs));
         match answered {
             Ok(answer) => progress.suspend(|| say_json(&answer.to_string())),
             Err(error) => {
@@ -40,7 +39,7 @@ pub(super) fn run(env: &Env, path: &Path) -> Done {
     }
 }
 
-fn scored(line: &str, policy: &scoring::Policy, outputs: &mut usize) -> Result<String, String> {
+fn scored(line: &str, policy: &ScoringPolicy, outputs: &mut usize) -> Result<String, String> {
     let record = scoring::parse_record(line)?;
     *outputs += record.outputs();
     Ok(record.judge(policy).to_string())

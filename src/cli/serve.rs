@@ -8,8 +8,8 @@ use tokio::net::{TcpListener, TcpSocket};
 
 use super::exit::{Done, Exit, fail, failing};
 use super::local::{start, with_prompts};
-use super::seats;
-use super::stop::{told_again, told_to_stop};
+use super::models_line;
+use super::stop::{second_stop_signal, stop_signal};
 use crate::app::App;
 use crate::clock::Clock;
 use crate::config::{self, Env};
@@ -30,11 +30,15 @@ pub(super) async fn run(env: &Env) -> Done {
     if let Some(notice) = &config.notice {
         tracing::info!("{notice}");
     }
-    tracing::info!(config = config.source, "models: {}", seats::line(&config));
-    let patience = config.policy.deep_deadline;
+    tracing::info!(
+        config = config.source,
+        "models: {}",
+        models_line::line(&config)
+    );
+    let drain_time = config.policy.deep_deadline;
     let bind = config.bind;
     let app = start(config).await?;
-    let problem = app.access.listen_problem(bind).await;
+    let problem = app.authenticator.listen_problem(bind).await;
     if let Some(problem) = problem.map_err(failing(Exit::Unexpected))? {
         return Err(failing(Exit::Configuration)(problem));
     }
@@ -49,22 +53,22 @@ pub(super) async fn run(env: &Env) -> Done {
     let version = env!("CARGO_PKG_VERSION");
     tracing::info!(version, "listening on http://{bound}");
     app.keep_recovering();
-    serve(&app, listener, patience).await
+    serve(&app, listener, drain_time).await
 }
 
 /// Serves until a signal stops the service and its runs have ended.
-async fn serve(app: &Arc<App>, listener: TcpListener, patience: Duration) -> Done {
+async fn serve(app: &Arc<App>, listener: TcpListener, drain_time: Duration) -> Done {
     let stopped = tokio_util::sync::CancellationToken::new();
     let serving = http::serve(Arc::clone(app), listener, stopped.clone().cancelled_owned());
     tokio::pin!(serving);
     tokio::select! {
         () = &mut serving => return Ok(()),
-        name = told_to_stop() => tracing::info!(signal = name, "shutting down: runs in flight are finished first"),
+        name = stop_signal() => tracing::info!(signal = name, "shutting down: runs in flight are finished first"),
     }
     // From here on new questions are refused with an explanation. First the runs in flight end,
     // then the listener closes.
     let drained = async {
-        app.drain(patience).await;
+        app.drain(drain_time).await;
         stopped.cancel();
     };
     let closed = async {
@@ -73,8 +77,8 @@ async fn serve(app: &Arc<App>, listener: TcpListener, patience: Duration) -> Don
     };
     tokio::select! {
         ((), ()) = async { tokio::join!(drained, &mut serving) } => tracing::info!("all runs have ended"),
-        () = closed => tracing::info!("connections that are still open are cut"),
-        name = told_again() => {
+        () = closed => tracing::info!("closing open connections"),
+        name = second_stop_signal() => {
             tracing::warn!(signal = name, "stopping at once: unfinished runs are taken over later");
             // Its registration at the database stays, so the next process sees at once that this one
             // has ended.
@@ -99,7 +103,7 @@ fn listen(bind: SocketAddr) -> std::io::Result<TcpListener> {
 /// connection to its client and some to the providers, so the usual limit of 1024 is soon reached.
 fn raise_open_files() {
     match rlimit::increase_nofile_limit(u64::MAX) {
-        Ok(limit) => tracing::debug!(limit, "files that may be open"),
-        Err(error) => tracing::warn!(%error, "the limit of open files stays as it is"),
+        Ok(limit) => tracing::debug!(limit, "open-file limit"),
+        Err(error) => tracing::warn!(%error, "cannot raise the open-file limit"),
     }
 }

@@ -165,7 +165,7 @@ fn decision(decided: &Decided) -> String {
 /// Returns the seconds from the run's acceptance to its end.
 fn took(entries: &[Entry]) -> Option<f64> {
     let mut later = entries.iter();
-    let end = later.find(|entry| matches!(entry.event, Event::Finished(_)))?;
+    let end = later.find(|entry| entry.is_end())?;
     Some(end.at.duration_since(entries.first()?.at).as_secs_f64())
 }
 

@@ -4,16 +4,16 @@ use tokio::signal::unix::{SignalKind, signal};
 
 /// Waits for a signal that ends the program, and returns its name: SIGINT, SIGTERM, or SIGHUP of a
 /// closed terminal, unless `nohup` had it ignored.
-pub(super) async fn told_to_stop() -> &'static str {
+pub(super) async fn stop_signal() -> &'static str {
     tokio::select! {
-        name = told_again() => name,
+        name = second_stop_signal() => name,
         () = received(SignalKind::hangup()), if !ignores_hangup() => "SIGHUP",
     }
 }
 
 /// Waits for a further signal, which ends the program at once. A closed terminal may send SIGHUP
 /// twice, so that is none.
-pub(super) async fn told_again() -> &'static str {
+pub(super) async fn second_stop_signal() -> &'static str {
     tokio::select! {
         () = received(SignalKind::interrupt()) => "SIGINT",
         () = received(SignalKind::terminate()) => "SIGTERM",

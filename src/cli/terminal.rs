@@ -16,7 +16,7 @@ fn quoted(word: &str) -> Cow<'_, str> {
     }
 }
 
-/// Returns the options that have a value as they are written on a command line, each behind a space.
+/// Returns the options that have a value as they are written on a command line, each after a space.
 pub(super) fn options(all: &[(&str, Option<&String>)]) -> String {
     let option = |(name, value): &(&str, Option<&String>)| {
         let value = quoted((*value)?);

@@ -16,6 +16,24 @@ use crate::domain::{AgentReport, CORE_AGENTS, Role};
 use crate::journal::{RunContext, Stop};
 use crate::llm::{Registry, RunSlots};
 
+/// When a stage must be over, in percent of the run's deadline. Each stage leaves the later ones time
+/// for a reply.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum StageEnd {
+    /// The call of a solver that is asked first.
+    Solver = 35,
+    Plan = 45,
+    /// The cross-check of a solver that is asked first.
+    SolverCheck = 50,
+    /// Round 1, if a cross-check follows it.
+    FirstRound = 65,
+    /// All rounds, with the cross-check.
+    Rounds = 75,
+    Synthesis = 93,
+    /// The call for the figures of an estimate, which follows the synthesis.
+    Figures = 98,
+}
+
 /// The dependencies of a committee: models, prompts, policy. The question is not among them.
 pub struct Deps {
     pub policy: Policy,
@@ -51,11 +69,11 @@ impl Deps {
         )
     }
 
-    /// Returns when a stage must be over: at a share of the run's deadline, counted from the run's
-    /// start in this process.
-    pub(super) fn stage_end(&self, run: &RunContext, share: f64) -> tokio::time::Instant {
+    /// Returns when a stage must be over. The run's deadline counts from the run's start in this
+    /// process.
+    pub(super) fn stage_end(&self, run: &RunContext, end: StageEnd) -> tokio::time::Instant {
         let deadline = self.policy.deadline(run.accepted().question.mode);
-        run.started() + deadline.mul_f64(share)
+        run.started() + deadline * end as u32 / 100
     }
 
     /// Renders a prompt off the async workers, unless it is short. The time of a prompt file of the

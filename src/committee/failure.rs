@@ -73,10 +73,10 @@ impl Failure {
 
     /// Returns the failure of a run that has too little money left for one agent and the synthesis,
     /// which can cost `needed`. The question may be long, or earlier calls used the money up.
-    pub(super) fn no_room(left: Usd, needed: Usd) -> Self {
+    pub(super) fn over_cap(left: Usd, needed: Usd) -> Self {
         let detail = format!(
             "one agent and the synthesis can cost {needed}, and {left} of the cap is left. \
-             A shorter question or a higher cap makes room"
+             Shorten the question or raise the cap"
         );
         Self::Failed {
             cause: Cause::Budget,
@@ -127,7 +127,7 @@ impl From<Uncalled> for CallError {
     fn from(error: Uncalled) -> Self {
         match error {
             Uncalled::Refused(refused) => {
-                Self::NoOutput(CallFailure::budget_exhausted(refused.to_string()))
+                Self::NoOutput(CallFailure::out_of_budget(refused.to_string()))
             }
             Uncalled::Stopped(stop) => Self::Stopped(stop.into()),
         }

@@ -5,8 +5,8 @@
 //! from the journal, not made again.
 //!
 //! `stages` uses `call`, `money` and `reply`. These three use none of its files. What several of
-//! the four need is in files beside them: `request_context`, `deps`, `failure`, `output_shapes`,
-//! `call_names` and `schemas`. `replayed` and `track_record` read the journals of past runs. `routines` is for
+//! the four need is in files beside them: `request_context`, `deps`, `failure`, `output_shapes` and
+//! `schemas`. `replayed` and `track_record` read the journals of past runs. `routines` is for
 //! measurements and the fuzzer.
 
 mod request_context;
@@ -18,7 +18,6 @@ mod reply;
 mod deps;
 mod failure;
 mod output_shapes;
-mod call_names;
 mod rule_texts;
 mod schemas;
 
@@ -36,29 +35,30 @@ use stages::synthesis_input::SynthesisInput;
 use stages::{ahead, confidence, finish, hints, question, rounds, synthesize};
 
 pub use call::prompts::Prompts;
-pub use call::single_call::{Consultation, consult, consult_persistently, consultation_price};
-pub use call_names::stage_under_way;
+pub use call::single_call::{
+    SingleAnswer, SingleCall, call_once, call_with_retries, single_call_price,
+};
 pub use deps::Deps;
 pub use failure::{CallError, Failure};
 pub use money::budget::text_bound;
 pub use money::check_cost::checkers;
 pub use money::price::{Length, Quote, context_needed, quote};
 pub use output_shapes::{CrossCheckReply, Decisions, FinalSynthesis, OrchestrationPlan};
-pub use replayed::{Replayed, Verdict, replay};
+pub use replayed::{ReplayResult, Replayed, replay};
 pub use reply::audit::view as audit_view;
 pub use reply::audit_text::markdown as audit_markdown;
 pub use reply::invariants;
 pub use reply::rounding::rounded as rounded_audit;
 pub use schemas::schema_of;
 pub use stages::recalled::recalled;
-pub use track_record::TrackRecord;
+pub use track_record::{MemberKey, TrackRecord};
 
 /// Answers the run's question.
 ///
 /// # Errors
 /// [`Failure`]. A failed agent is no error as long as one core agent has answered.
 pub async fn convene(run: &RunContext, deps: &Deps) -> Result<Reply, Failure> {
-    // The stages are boxed: a run has room for the state of one at a time.
+    // The stages are boxed to keep the future of a run small.
     let request = request_context::open(run, deps).await?;
     let stage = Stage::new(run, deps, &request);
     let hints = hint(stage)?;
@@ -67,7 +67,7 @@ pub async fn convene(run: &RunContext, deps: &Deps) -> Result<Reply, Failure> {
     let stage = Stage::new(run, deps, &request);
     if let Some((synthesized, decision)) = question::without_agents(&request, &planned.plan) {
         run.record(Event::Synthesized(Arc::new(synthesized)))?;
-        let none = Confidence::none(deps.policy.ask_user_threshold);
+        let none = Confidence::none(deps.policy.scoring.ask_threshold);
         let gated = gate(stage, none, decision)?;
         return finish::reply(stage, None, &gated).await;
     }

@@ -9,23 +9,23 @@ use crate::committee::stages::confidence::settle;
 use crate::committee::stages::evidence::Evidence;
 use crate::committee::stages::judge::{ScoringInput, families_of};
 use crate::config::Policy;
-use crate::domain::{Agent, Confidence, Gate, Judgement, RunId, Score, Status};
+use crate::domain::{Agent, AgentName, Confidence, Gate, Judgement, RunId, Score, Status};
 use crate::journal::{Entry, Event, Transcript};
 
 /// The outcome of a run under a policy.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Verdict {
+pub struct ReplayResult {
     /// The scores of the last round that was scored.
     pub scores: Vec<Judged>,
     pub confidence: Option<Confidence>,
     pub gate: Option<Gate>,
 }
 
-/// An agent's score in a [`Verdict`].
+/// An agent's score in a [`ReplayResult`].
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Judged {
-    pub agent: String,
+    pub agent: AgentName,
     pub cred: f64,
     pub status: Status,
 }
@@ -34,8 +34,8 @@ pub struct Judged {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Replayed {
-    pub recorded: Verdict,
-    pub replayed: Verdict,
+    pub recorded: ReplayResult,
+    pub replayed: ReplayResult,
 }
 
 /// Scores the last round again under `policy`; `None` if no round of the run was scored.
@@ -59,18 +59,18 @@ pub fn replay(
         families: &families(&so_far, ancestors),
         policy,
     };
-    let evidence = Evidence::of(&so_far).under(policy, mode);
+    let evidence = Evidence::of(&so_far).applicable(policy, mode);
     let (recorded, replayed) = (whole.judgement()?, input.judge(so_far.panel(), &evidence));
     let confidence = settle(policy, &replayed, whole.draft());
     let gated = whole.gated;
     let may_ask = gated.is_none_or(|gated| !gated.is_last);
     Some(Replayed {
-        recorded: Verdict {
+        recorded: ReplayResult {
             scores: judged(recorded),
             confidence: gated.map(|gated| gated.confidence.clone()),
             gate: gated.map(|gated| gated.gate),
         },
-        replayed: Verdict {
+        replayed: ReplayResult {
             scores: judged(&replayed),
             gate: Some(confidence.gate(may_ask)),
             confidence: Some(confidence),

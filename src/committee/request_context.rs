@@ -17,8 +17,8 @@ use crate::domain::{
     ShownAnswer, Status, UnseenImage,
 };
 use crate::journal::{
-    Accepted, AgentOutcome, Continuation, CrossChecked, DECIDED, Entry, Event, Planned, Reading,
-    RunContext, Scored, Transcript,
+    Accepted, AgentOutcome, Continuation, CrossChecked, Entry, Planned, Reading, RunContext,
+    Scored, Transcript, step,
 };
 use crate::llm::Image;
 
@@ -57,7 +57,7 @@ impl<'a> Stage<'a> {
 pub struct RequestContext {
     /// The original question. Its mode, user and context are those of the newest request.
     pub question: Question,
-    /// True if the run narrates an action. It asks nothing.
+    /// True if the run narrates an action. Narrations never ask the user.
     pub is_narration: bool,
     /// The message of this run itself.
     pub message: String,
@@ -74,8 +74,7 @@ pub struct RequestContext {
     pub images: Vec<Image>,
     /// Attached images that could not be read.
     pub unseen: Vec<UnseenImage>,
-    /// How many of the first images and unseen images come from the runs that this one continues.
-    pub inherited: (usize, usize),
+    pub inherited: Inherited,
     /// Learned answers to similar questions, which the master sees.
     pub learned: Vec<ShownAnswer>,
     pub asked_first: AskedFirst,
@@ -87,6 +86,23 @@ pub struct RequestContext {
     pub answered: OnceLock<String>,
     /// In the language that the plan names. Without one it is detected, once because that is slow.
     pub rule_texts: OnceLock<&'static RuleTexts>,
+}
+
+/// How many of the first images and unseen images come from the runs that this one continues.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Inherited {
+    pub images: usize,
+    pub unseen: usize,
+}
+
+/// What an order is drawn for. The number of each purpose is part of the seed, so journals are
+/// replayed alike only as long as it stays.
+#[derive(Debug, Clone, Copy)]
+pub enum Purpose {
+    /// The labels of the reports in the cross-check.
+    Labels,
+    /// The contested claims that an agent is shown.
+    Claims { round: u8, agent: Agent },
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -142,7 +158,7 @@ pub async fn open(run: &RunContext, deps: &Deps) -> Result<RequestContext, Failu
     request.is_narration = accepted.narrates.is_some();
     request.latest = accepted.continues.as_ref().map(|it| it.by.clone());
     request.seed = accepted.seed;
-    if let Some(Event::Decided(decided)) = run.recall(DECIDED) {
+    if let Some(decided) = run.recorded(&step::decision()) {
         (request.learned, request.asked_first) = (decided.shown, decided.first);
     }
     // The attachments of earlier runs come first.
@@ -152,7 +168,10 @@ pub async fn open(run: &RunContext, deps: &Deps) -> Result<RequestContext, Failu
     let attachments = &deps.attachments;
     let both = futures_util::future::join(attachments.images(earlier), attachments.images(own));
     let ((mut images, mut unseen), mut own) = both.await;
-    request.inherited = (images.len(), unseen.len());
+    request.inherited = Inherited {
+        images: images.len(),
+        unseen: unseen.len(),
+    };
     images.append(&mut own.0);
     unseen.append(&mut own.1);
     (request.images, request.unseen) = (images, unseen);
@@ -166,8 +185,8 @@ pub async fn open(run: &RunContext, deps: &Deps) -> Result<RequestContext, Failu
     Ok(request)
 }
 
-/// Builds a run's question with all that it continues, from its `accepted` event, its plan if it is
-/// made already, and the journals of its ancestors, the nearest first.
+/// Builds a run's question with all that it continues. Reads its `accepted` event, its plan if there
+/// is one already, and the journals of its ancestors, the nearest first.
 pub fn lineage(
     accepted: &Accepted,
     planned: Option<&Planned>,
@@ -244,7 +263,7 @@ fn reuse_from(run: RunId, transcript: &Transcript<'_>) -> Parent {
         failed,
         scored: transcript.scored.last().copied().cloned(),
         cross_checked: checked.cloned(),
-        lacking: lacking.filter_map(|it| it.agent.parse().ok()).collect(),
+        lacking: lacking.filter_map(|it| it.agent.agent()).collect(),
         assumptions: assumptions.unwrap_or_default(),
         question: synthesized.map(|synthesized| synthesized.question.clone()),
     }
@@ -265,7 +284,7 @@ impl RequestContext {
             affected: vec![],
             images: vec![],
             unseen: vec![],
-            inherited: (0, 0),
+            inherited: Inherited::default(),
             learned: vec![],
             asked_first: AskedFirst::Panel,
             fence: String::new(),
@@ -315,7 +334,7 @@ impl RequestContext {
             self.corrections.clear();
             (self.latest, self.parent) = (None, None);
             self.earlier_assumptions.clear();
-            let (images, unseen) = std::mem::take(&mut self.inherited);
+            let Inherited { images, unseen } = std::mem::take(&mut self.inherited);
             self.images.drain(..images.min(self.images.len()));
             self.unseen.drain(..unseen.min(self.unseen.len()));
             return self;
@@ -334,7 +353,7 @@ impl RequestContext {
 
     /// True if the user's answer or correction came with an image.
     pub fn has_new_image(&self) -> bool {
-        self.images.len() > self.inherited.0
+        self.images.len() > self.inherited.images
     }
 
     /// True if the gate may ask. After one answered question it asks no other, and a narration asks
@@ -382,8 +401,12 @@ impl RequestContext {
     }
 
     /// Returns a generator for one purpose, the same in every replay of the run.
-    pub fn random(&self, purpose: u64) -> ChaCha12Rng {
-        ChaCha12Rng::seed_from_u64(self.seed.wrapping_add(purpose))
+    pub fn random(&self, purpose: Purpose) -> ChaCha12Rng {
+        let number = match purpose {
+            Purpose::Labels => 70_000,
+            Purpose::Claims { round, agent } => 90_000 + u64::from(round) * 100 + agent as u64,
+        };
+        ChaCha12Rng::seed_from_u64(self.seed.wrapping_add(number))
     }
 }
 
@@ -403,6 +426,7 @@ pub fn for_planning(message: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::journal::Event;
 
     fn accepted(message: &str, correction: Option<(&str, &str)>) -> Accepted {
         let continues = correction.map(|(handle, correction)| {
@@ -466,7 +490,7 @@ mod tests {
         };
         let mut request = RequestContext::alone(accepted("What does it read?", None).question);
         request.images = vec![image("earlier"), image("own")];
-        request.inherited.0 = 1;
+        request.inherited.images = 1;
         let anew = planned(false, "");
         let read = request.read_as(&anew, &accepted("And this one?", None));
         let images: Vec<&str> = read.images.iter().map(|it| &*it.base64).collect();

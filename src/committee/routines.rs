@@ -16,7 +16,9 @@ pub use crate::committee::schemas::schema_of;
 pub use crate::committee::stages::hints::hints_of;
 pub use crate::committee::stages::open_claims::claims;
 pub use crate::committee::stages::resolve::{held, settle, shown as claims_shown};
-pub use crate::committee::stages::verdicts::{Written, problems, read, shown as reports_shown};
+pub use crate::committee::stages::verdicts::{
+    AnsweredReport, problems, read, shown as reports_shown,
+};
 
 /// A routine's name, and the function that runs it on a text.
 pub type Routine = (&'static str, fn(&str));

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use whatlang::Lang;
 
 use crate::domain::{FailureCause, UnseenImage};
-use crate::text::{is_latin, language_code, likeliest, read_markdown};
+use crate::text::{built_in_json, is_latin, language_code, likeliest, read_markdown};
 
 /// The texts of one language.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
@@ -30,7 +30,7 @@ pub struct RuleTexts {
     pub cut: String,
     pub continued: String,
     /// The restrictions that the Confidence section states, and the option of a position, by name;
-    /// `{name}` stands for a value. A text may leave out the reason, which the audit has in English.
+    /// `{name}` is replaced by a value. A text may leave out the reason, which the audit has in English.
     notes: BTreeMap<String, String>,
     /// The causes of failed calls, by their English names; empty for English.
     causes: BTreeMap<String, String>,
@@ -40,7 +40,7 @@ pub struct RuleTexts {
 
 /// The texts by the code of the language, of ISO 639-3.
 static TEXTS: LazyLock<BTreeMap<String, RuleTexts>> =
-    LazyLock::new(|| serde_json::from_str(include_str!("rule_texts.json")).unwrap_or_default());
+    LazyLock::new(|| built_in_json(include_str!("rule_texts.json")));
 
 /// The most characters of each text that a language is detected from.
 const MAX_CHARS: usize = 2000;

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::committee::call_names::{is_cross_check, is_of_step, is_report, last_answered};
-use crate::domain::{Agent, Outcome, Role, Status, Usd};
-use crate::journal::{AgentFinished, AgentOutcome, CallSent, Ending, Transcript};
+use crate::domain::{CallStep, Obtained, Outcome, Role, Status, Usd};
+use crate::journal::{
+    AgentFinished, AgentOutcome, CallSent, Ending, PlanSource, SynthesisSource, Transcript,
+};
 
 /// Bins of the reliability diagram over [0, 1].
 const BINS: usize = 10;
@@ -28,7 +29,7 @@ pub struct Member {
     pub outputs: u64,
     /// How the typed values of those outputs were obtained: clean, extracted, repaired, text,
     /// failed.
-    pub obtained: BTreeMap<String, u64>,
+    pub obtained: BTreeMap<&'static str, u64>,
     /// Counts over the last round of each run.
     pub valid: u64,
     pub quarantined: u64,
@@ -44,9 +45,10 @@ impl Member {
     /// Returns the share of outputs that were valid JSON, at once or after repair; `None`
     /// without any.
     pub fn valid_json(&self) -> Option<f64> {
-        let count = |how: &str| self.obtained.get(how).copied().unwrap_or(0);
-        let got: u64 = ["clean", "extracted", "repaired"].map(count).iter().sum();
-        let of = self.outputs.saturating_sub(count("text"));
+        let count = |how: Obtained| self.obtained.get(how.into_str()).copied().unwrap_or(0);
+        let json = [Obtained::Clean, Obtained::Extracted, Obtained::Repaired];
+        let got: u64 = json.map(count).iter().sum();
+        let of = self.outputs.saturating_sub(count(Obtained::Text));
         (of > 0).then(|| got as f64 / of as f64)
     }
 
@@ -57,6 +59,15 @@ impl Member {
         sorted.sort_unstable();
         sorted.get(rank.saturating_sub(1)).copied()
     }
+}
+
+/// What the counts of a member are grouped by.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct MemberKey {
+    /// The role, or "cross-check" for the cross-checks of any role's model.
+    pub role: &'static str,
+    pub provider: String,
+    pub model: String,
 }
 
 /// A bin of the reliability diagram: the replies whose c_final is in it, and how many of them
@@ -76,9 +87,8 @@ pub struct TrackRecord {
     pub runs: u64,
     /// The number of runs by outcome.
     pub outcomes: BTreeMap<String, u64>,
-    /// By role, provider and model.
     #[serde(serialize_with = "members")]
-    pub members: BTreeMap<(String, String, String), Member>,
+    pub members: BTreeMap<MemberKey, Member>,
     /// Replies with feedback, by their c_final in tenths.
     pub reliability: [Bin; BINS],
 }
@@ -90,13 +100,8 @@ impl TrackRecord {
             return;
         };
         self.runs += 1;
-        let outcome = match &finished.ending {
-            Ending::Replied { reply } => reply.outcome.into_str(),
-            Ending::Failed { cause, .. } => cause.into_str(),
-            Ending::Cancelled => "cancelled",
-            Ending::Acted { outcome, .. } => outcome.into_str(),
-        };
-        *self.outcomes.entry(outcome.to_owned()).or_default() += 1;
+        let outcome = finished.ending.label().to_owned();
+        *self.outcomes.entry(outcome).or_default() += 1;
         self.add_calls(run);
         self.add_outputs(run);
         self.add_statuses(run);
@@ -126,7 +131,7 @@ impl TrackRecord {
 
     fn add_calls(&mut self, run: &Transcript<'_>) {
         for call in &run.calls {
-            let role = if is_cross_check(&call.sent.call) {
+            let role = if call.sent.is_cross_check() {
                 CROSS_CHECK
             } else {
                 call.sent.role.as_str()
@@ -148,64 +153,70 @@ impl TrackRecord {
     fn add_outputs(&mut self, run: &Transcript<'_>) {
         let outcomes = run.outcomes.iter();
         for finished in outcomes.filter(|it| it.reused_from.is_none()) {
+            let AgentFinished { round, agent, .. } = **finished;
+            let report = CallStep::Report { round, agent };
             let (how, step) = match (&finished.outcome, &finished.resolved) {
                 (AgentOutcome::Answered { .. }, Some(resolved)) => {
-                    (resolved.obtained.into_str(), "resolve/")
+                    (Some(resolved.obtained), CallStep::Resolve { round, agent })
                 }
-                (AgentOutcome::Answered { obtained, .. }, None) => (obtained.into_str(), ""),
-                (AgentOutcome::Failed { .. }, _) => (FAILED, ""),
+                (AgentOutcome::Answered { obtained, .. }, None) => (Some(*obtained), report),
+                (AgentOutcome::Failed { .. }, _) => (None, report),
             };
-            let AgentFinished { round, agent, .. } = finished;
-            let step = format!("r{round}/{step}{agent}");
-            self.add_output(agent.into_str(), last_of(run, &step), how);
+            self.add_output(agent.into_str(), last_of(run, &[step]), how);
         }
         let master = Role::Master.as_str();
         if let Some(planned) = run.planned {
-            self.add_output(master, last_of(run, "plan"), planned.obtained.as_str());
+            let how = match planned.obtained {
+                PlanSource::Model(obtained) => Some(obtained),
+                PlanSource::Reused | PlanSource::Hints => None,
+            };
+            self.add_output(master, last_of(run, &[CallStep::Plan]), how);
         }
         if let Some(synthesized) = run.synthesized {
-            let step = match synthesized.draft {
-                Some(_) => "synthesis",
-                None => "question",
+            let steps = match synthesized.draft {
+                Some(_) => &[CallStep::Synthesis, CallStep::SynthesisRest][..],
+                None => &[CallStep::Question],
             };
-            self.add_output(master, last_of(run, step), synthesized.obtained.as_str());
+            let how = match synthesized.obtained {
+                SynthesisSource::Model(obtained) => Some(obtained),
+                _ => None,
+            };
+            self.add_output(master, last_of(run, steps), how);
         }
         // A pass that was answered and is not among the results counts as failed.
         let passes = run.cross_checked.map(|checked| &checked.passes);
         for (passes, reversed) in passes.into_iter().flat_map(|it| [(it, false), (it, true)]) {
             let pass = passes.iter().find(|pass| pass.reversed == reversed);
-            let call = last_answered(run, |call| {
-                is_cross_check(call) && call.starts_with("cross-check/reversed") == reversed
+            let call = run.last_answered(|call| {
+                matches!(call.step, CallStep::CrossCheck { reversed: own, .. } if own == reversed)
             });
-            let how = pass.map_or(FAILED, |pass| pass.obtained.into_str());
-            self.add_output(CROSS_CHECK, call, how);
+            self.add_output(CROSS_CHECK, call, pass.map(|pass| pass.obtained));
         }
     }
 
     /// Adds the output of a step, given its last answered call. Without one there was no output to
     /// judge: the plan was reused, there was no money, or the provider failed.
-    fn add_output(&mut self, role: &str, call: Option<&CallSent>, how: &str) {
+    fn add_output(&mut self, role: &'static str, call: Option<&CallSent>, how: Option<Obtained>) {
         let Some(call) = call else {
             return;
         };
-        let is_known = matches!(how, "clean" | "extracted" | "repaired" | "text");
-        let how = if is_known { how } else { FAILED };
         let member = self.member(role, call);
         member.outputs += 1;
-        *member.obtained.entry(how.to_owned()).or_default() += 1;
+        let how = how.map_or(FAILED, |how| how.into_str());
+        *member.obtained.entry(how).or_default() += 1;
     }
 
     fn add_statuses(&mut self, run: &Transcript<'_>) {
         let judgement = run.judgement();
         for score in judgement.into_iter().flat_map(|it| &it.scores) {
-            let Ok(agent) = score.agent.parse::<Agent>() else {
+            let Some(agent) = score.agent.agent() else {
                 continue;
             };
             // A report that was reused from an earlier run has no call.
-            let Some(call) = run.last_call(|call| is_report(call, agent)) else {
+            let Some(call) = run.last_answered(|call| call.step.is_report_of(agent)) else {
                 continue;
             };
-            let member = self.member(&score.agent, call);
+            let member = self.member(agent.into_str(), call);
             match score.status {
                 Status::Valid => member.valid += 1,
                 Status::Quarantine => member.quarantined += 1,
@@ -214,31 +225,33 @@ impl TrackRecord {
         }
     }
 
-    fn member(&mut self, role: &str, call: &CallSent) -> &mut Member {
-        let key = (role.to_owned(), call.provider.clone(), call.model.clone());
+    fn member(&mut self, role: &'static str, call: &CallSent) -> &mut Member {
+        let key = MemberKey {
+            role,
+            provider: call.provider.clone(),
+            model: call.model.clone(),
+        };
         self.members.entry(key).or_default()
     }
 }
 
-/// Returns the last call of a step that a model answered.
-fn last_of<'a>(run: &Transcript<'a>, step: &str) -> Option<&'a CallSent> {
-    last_answered(run, |call| is_of_step(call, step))
+/// Returns the last call of these steps that a model answered.
+fn last_of<'a>(run: &Transcript<'a>, steps: &[CallStep]) -> Option<&'a CallSent> {
+    run.last_answered(|call| steps.contains(&call.step))
 }
 
 fn dollars<S: serde::Serializer>(amount: &Usd, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_f64(amount.dollars())
 }
 
-/// Serializes the members as a list, because JSON has no keys of three parts. Each has its derived
+/// Serializes the members as a list, because a JSON object has only texts as keys. Each has its derived
 /// figures.
 fn members<S: serde::Serializer>(
-    members: &BTreeMap<(String, String, String), Member>,
+    members: &BTreeMap<MemberKey, Member>,
     serializer: S,
 ) -> Result<S::Ok, S::Error> {
-    serializer.collect_seq(members.iter().map(|((role, provider, model), member)| Row {
-        role,
-        provider,
-        model,
+    serializer.collect_seq(members.iter().map(|(key, member)| Row {
+        key,
         valid_json: member.valid_json(),
         latency_ms_p50: member.latency_ms(0.5),
         latency_ms_p95: member.latency_ms(0.95),
@@ -249,9 +262,8 @@ fn members<S: serde::Serializer>(
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Row<'a> {
-    role: &'a str,
-    provider: &'a str,
-    model: &'a str,
+    #[serde(flatten)]
+    key: &'a MemberKey,
     valid_json: Option<f64>,
     latency_ms_p50: Option<u64>,
     latency_ms_p95: Option<u64>,
@@ -265,11 +277,11 @@ mod tests {
 
     #[test]
     fn quantiles_are_by_nearest_rank_and_shares_need_something_to_share() {
-        let member = |outputs, obtained: &[(&str, u64)]| Member {
+        let member = |outputs, obtained: &[(Obtained, u64)]| Member {
             outputs,
             obtained: obtained
                 .iter()
-                .map(|(how, n)| ((*how).to_owned(), *n))
+                .map(|(how, n)| (how.into_str(), *n))
                 .collect(),
             latencies: vec![10, 20, 30, 40],
             ..Member::default()
@@ -279,8 +291,9 @@ mod tests {
         assert_eq!(Member::default().latency_ms(0.5), None);
         assert_eq!(member(0, &[]).valid_json(), None);
         // Plain text is not bad JSON.
-        assert_eq!(member(3, &[("text", 3)]).valid_json(), None);
-        let mixed = member(4, &[("clean", 2), ("repaired", 1), ("failed", 1)]);
+        assert_eq!(member(3, &[(Obtained::Text, 3)]).valid_json(), None);
+        // The fourth has failed.
+        let mixed = member(4, &[(Obtained::Clean, 2), (Obtained::Repaired, 1)]);
         assert_eq!(mixed.valid_json(), Some(0.75));
     }
 

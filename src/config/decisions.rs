@@ -36,7 +36,7 @@ pub struct Decisions {
 
 impl Decisions {
     /// Returns the strategy of a user, and the name of the arm in an A/B test. `fingerprint` is a
-    /// hex text that stands for the user, so a user always gets the same arm.
+    /// hex text that identifies the user, so a user always gets the same arm.
     pub fn strategy_for(&self, fingerprint: &str) -> (Strategy, Option<&'static str>) {
         let digits = fingerprint.get(..8).unwrap_or_default();
         let mut part = u64::from_str_radix(digits, 16).unwrap_or(0) % PARTS;

@@ -25,7 +25,9 @@ pub(super) fn read(path: &Path) -> Contents {
     let shown = path.display().to_string();
     match std::fs::read(path) {
         Ok(bytes) => parse(&bytes, &shown),
-        Err(error) if error.kind() == ErrorKind::NotFound => Contents::default(),
+        Err(error) if error.kind() == ErrorKind::NotFound && !path.is_symlink() => {
+            Contents::default()
+        }
         Err(error) => Contents {
             problems: vec![Problem::new(
                 shown,
@@ -96,7 +98,7 @@ fn literal_dollars(text: &str) -> String {
     out
 }
 
-/// Returns what stands in front of the value of a line, as in `NAME=value` or `NAME: value`.
+/// Returns what is before the value of a line, as in `NAME=value` or `NAME: value`.
 fn name_of(line: &str) -> Option<String> {
     let line = line.trim_start();
     let line = line.strip_prefix("export ").unwrap_or(line);

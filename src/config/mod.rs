@@ -31,7 +31,7 @@ use std::time::Duration;
 use secrecy::SecretString;
 
 use crate::domain::{
-    Agent, Calibration, Effort, Mode, Price, Provider, ProviderKind, Role, Settings, Thresholds,
+    Agent, Effort, Mode, Obtained, Price, Provider, ProviderKind, Role, ScoringPolicy, Settings,
     Traits, Usd, counted,
 };
 
@@ -238,6 +238,16 @@ impl RoleModel {
             .min(most.max(self.max_tokens))
     }
 
+    /// Returns the most tokens that other models are shown of a report of so many output tokens. One
+    /// that is read from plain text has its key claim twice.
+    pub fn report_tokens(&self, tokens: u32) -> u64 {
+        let obtained = match self.output {
+            OutputForm::Json => Obtained::Clean,
+            OutputForm::Text => Obtained::Text,
+        };
+        obtained.shown_tokens(u64::from(tokens))
+    }
+
     /// Returns the words that a model can be told to write under an output limit, besides `rest`
     /// tokens: what its thinking leaves, as a multiple of 50 and at least 50.
     pub fn words_in(&self, limit: u32, rest: u32) -> u32 {
@@ -270,16 +280,11 @@ pub struct Policy {
     /// Cap of a tool plan, and of each execution.
     pub tools_max: Usd,
     pub deep_max: Usd,
-    pub ask_user_threshold: f64,
-    pub thresholds: Thresholds,
+    pub scoring: ScoringPolicy,
     pub llm_confidence_ceiling: f64,
-    pub max_conflict_penalty: f64,
-    pub max_coverage_bonus: f64,
-    pub calibration: Calibration,
     pub cross_check: CrossCheckWhen,
     /// The modes in which the core agents answer while the plan is made.
     pub speculate: BTreeSet<Mode>,
-    pub role_weights: BTreeMap<Agent, f64>,
     pub disabled_agents: BTreeSet<Agent>,
     pub limits: Limits,
     pub call_timeout: Duration,

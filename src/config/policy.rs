@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use super::Policy;
 use super::checker::Check;
-use super::file::Limits;
+use super::file::{Limits, PolicyFile};
 use super::shape::below;
-use crate::domain::{Agent, CORE_AGENTS, Mode, Thresholds, Usd};
+use crate::domain::{Agent, CORE_AGENTS, Mode, ScoringPolicy, Thresholds, Usd};
 
 /// The highest cap of a run, in US dollars.
 const MAX_USD: f64 = 1_000_000.0;
@@ -39,19 +39,11 @@ impl Check<'_> {
             normal_max: normal_max.unwrap_or_default(),
             deep_max: deep_max.unwrap_or_default(),
             tools_max: tools_max.unwrap_or_default(),
-            ask_user_threshold: p.ask_user_threshold.unwrap_or(0.70),
-            thresholds: Thresholds {
-                tau_hard: p.tau_hard.unwrap_or(0.35),
-                tau_soft: p.tau_soft.unwrap_or(0.55),
-            },
+            scoring: self.scoring(p),
             decisions: self.decisions(p),
             llm_confidence_ceiling: p.llm_confidence_ceiling.unwrap_or(0.8),
-            max_conflict_penalty: p.max_conflict_penalty.unwrap_or(0.60),
-            max_coverage_bonus: p.max_coverage_bonus.unwrap_or(0.10),
-            calibration: p.calibration.clone(),
             cross_check: p.cross_check,
             speculate: p.speculate.modes(),
-            role_weights: self.role_weights(&p.role_weights),
             disabled_agents: self.disabled_agents(&p.disabled_agents),
             limits: p.limits.clone(),
             call_timeout: seconds(d.call, 60),
@@ -68,7 +60,7 @@ impl Check<'_> {
             lease: seconds(p.lease_seconds, 30),
             actions: self.actions(&p.actions),
         };
-        let Thresholds { tau_hard, tau_soft } = policy.thresholds;
+        let Thresholds { tau_hard, tau_soft } = policy.scoring.thresholds;
         if tau_hard > tau_soft && self.are_sound(&["/policy/tauHard", "/policy/tauSoft"]) {
             let detail = format!("tauHard {tau_hard} is above tauSoft {tau_soft}");
             self.add("/policy/tauHard", detail);
@@ -76,7 +68,7 @@ impl Check<'_> {
         if retry.base_ms.is_some_and(|base| base > max_ms) {
             self.add("/policy/retry/baseMs", format!("is above maxMs {max_ms}"));
         }
-        let weights = &policy.role_weights;
+        let weights = &policy.scoring.weights;
         if CORE_AGENTS.iter().all(|it| weights.get(it) == Some(&0.0)) {
             let detail = "the weights of solver, critic and verifier are all 0: c_final would be 0";
             self.add("/policy/roleWeights", detail);
@@ -86,6 +78,22 @@ impl Check<'_> {
         }
         self.deadlines_fit(&policy);
         policy
+    }
+
+    fn scoring(&mut self, p: &PolicyFile) -> ScoringPolicy {
+        let usual = ScoringPolicy::default();
+        let Thresholds { tau_hard, tau_soft } = usual.thresholds;
+        ScoringPolicy {
+            thresholds: Thresholds {
+                tau_hard: p.tau_hard.unwrap_or(tau_hard),
+                tau_soft: p.tau_soft.unwrap_or(tau_soft),
+            },
+            weights: self.role_weights(&p.role_weights),
+            max_conflict_penalty: p.max_conflict_penalty.unwrap_or(usual.max_conflict_penalty),
+            max_coverage_bonus: p.max_coverage_bonus.unwrap_or(usual.max_coverage_bonus),
+            ask_threshold: p.ask_user_threshold.unwrap_or(usual.ask_threshold),
+            calibration: p.calibration.clone(),
+        }
     }
 
     /// Checks that the cap of each mode, and of a proposal, fits into the daily limits. Otherwise it

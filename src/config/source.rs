@@ -95,7 +95,7 @@ pub(super) fn find(env: &Env) -> Result<Source, Problem> {
         let others = match Vec::from_iter(mixed.copied()).as_slice() {
             [first, others @ ..] if *first == *name && !others.is_empty() => {
                 let others = others.join(", ");
-                format!("; keys for {others} are set too: CONCLAVE_CONFIG=mixed seats several model families")
+                format!("; keys for {others} are set too: CONCLAVE_CONFIG=mixed assigns several model families")
             }
             _ => String::new(),
         };
@@ -137,8 +137,10 @@ fn named(env: &Env) -> Result<Option<Source>, Problem> {
         let shown = path.display().to_string();
         match of_file(&shown) {
             Ok(source) => return Ok(Some(source)),
+            // A link to no file is a mistake.
             Err(error)
-                if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {}
+                if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
+                    && !path.is_symlink() => {}
             Err(error) => return Err(unreadable(&shown, &shown, &error)),
         }
     }

@@ -14,7 +14,7 @@ pub struct Reservation {
     pub amount: Usd,
 }
 
-/// The refusal of a call for which the cap has no room.
+/// The refusal of a call that would exceed the cap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the call needs {wanted} and {left} is left")]
 pub struct Refused {

@@ -39,10 +39,10 @@ pub enum Choice {
 }
 
 impl Clarification {
-    /// Builds a question that can be shown to a user. It has three different, non-empty options that
-    /// are not only their letters, each part on one line, and one question mark in all, at the end of
-    /// the question. Of several sentences, the first question is used. Returns `None` if the parts do
-    /// not allow that, or the options have their letters in another order.
+    /// Builds a question that can be shown to a user. It ends in its only question mark, and it has
+    /// three different options that are more than their letters. Each part is one line. Of several
+    /// sentences, the first question is used. Returns `None` if the parts do not allow that, or the
+    /// options have their letters in another order.
     pub fn new(question: &str, options: &[String]) -> Option<Self> {
         let question = first_question(&one_line(question));
         let [a, b, c] = options else { return None };

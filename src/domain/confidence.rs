@@ -27,13 +27,13 @@ pub struct Confidence {
     pub threshold: f64,
     /// Why `c_final` is less than its terms give.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub limited_by: Option<Limit>,
+    pub limited_by: Option<ConfidenceLimit>,
 }
 
-/// What limits `c_final` whatever its terms give.
+/// The reason for an upper limit of `c_final`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Limit {
+pub enum ConfidenceLimit {
     /// An image of the request was not seen.
     UnseenImage,
     /// An open request was not cross-checked.
@@ -86,7 +86,7 @@ impl Confidence {
 
     /// Returns the same with `c_final` limited to `most`.
     #[must_use]
-    pub fn at_most(self, most: f64, limit: Limit) -> Self {
+    pub fn at_most(self, most: f64, limit: ConfidenceLimit) -> Self {
         if self.c_final <= most {
             return self;
         }

@@ -7,6 +7,8 @@ use std::str::FromStr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use super::AgentName;
+
 /// What a unit is, and what it rests on: the closed vocabulary of `units[].tags`.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
@@ -45,17 +47,16 @@ pub(super) fn known_tags<'de, D: Deserializer<'de>>(deserializer: D) -> Result<V
 }
 
 /// A reference to a unit of an agent's report, written "solver:u1".
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct UnitRef {
-    /// A name and not an `Agent`, because the agents of recorded files have any names (SPEC 13.1).
-    pub agent: String,
+    pub agent: AgentName,
     pub unit: String,
 }
 
 impl UnitRef {
-    pub fn new(agent: &str, unit: &str) -> Self {
+    pub fn new(agent: impl Into<AgentName>, unit: &str) -> Self {
         Self {
-            agent: agent.to_owned(),
+            agent: agent.into(),
             unit: unit.to_owned(),
         }
     }
@@ -73,7 +74,7 @@ impl FromStr for UnitRef {
     fn from_str(s: &str) -> Result<Self, String> {
         let parts = s
             .rsplit_once(':')
-            .map(|(agent, unit)| Self::new(agent.trim(), unit.trim()));
+            .map(|(agent, unit)| Self::new(agent.trim().to_owned(), unit.trim()));
         parts.ok_or_else(|| format!("{s:?} does not name a unit as \"agent:unit\""))
     }
 }
@@ -88,6 +89,42 @@ impl<'de> Deserialize<'de> for UnitRef {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
         text.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+/// A reference to a report, written "critic", or to one of its units, written "critic:u2".
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "String", into = "String")]
+pub struct ReportRef {
+    pub agent: AgentName,
+    pub unit: Option<String>,
+}
+
+impl From<String> for ReportRef {
+    fn from(text: String) -> Self {
+        let (agent, unit) = match text.rsplit_once(':') {
+            Some((agent, unit)) => (agent, Some(unit.to_owned())),
+            None => (&*text, None),
+        };
+        Self {
+            agent: agent.to_owned().into(),
+            unit,
+        }
+    }
+}
+
+impl From<ReportRef> for String {
+    fn from(reference: ReportRef) -> Self {
+        reference.to_string()
+    }
+}
+
+impl fmt::Display for ReportRef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.unit {
+            Some(unit) => write!(f, "{}:{unit}", self.agent),
+            None => self.agent.fmt(f),
+        }
     }
 }
 
@@ -123,12 +160,11 @@ pub enum Basis {
 #[serde(rename_all = "camelCase")]
 pub struct ClaimVerdict {
     pub claim: UnitRef,
-    /// Agents whose reports support the claim, each as "critic", or with the supporting unit as
-    /// "critic:u2".
+    /// The reports of other agents that support the claim, or their units that do.
     #[serde(default)]
-    pub supported_by: Vec<String>,
+    pub supported_by: Vec<ReportRef>,
     #[serde(default)]
-    pub contradicted_by: Vec<String>,
+    pub contradicted_by: Vec<ReportRef>,
     #[serde(default)]
     pub holds: Holds,
     #[serde(default)]
@@ -145,7 +181,7 @@ pub struct ClaimVerdict {
 pub struct PartAnswered {
     pub part: String,
     #[serde(default)]
-    pub answered_by: Vec<String>,
+    pub answered_by: Vec<AgentName>,
 }
 
 /// Why a report does not count as an answer.
@@ -165,7 +201,7 @@ pub enum ConductKind {
 /// A report that does not count as an answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Conduct {
-    pub agent: String,
+    pub agent: AgentName,
     pub kind: ConductKind,
     #[serde(default)]
     pub why: String,
@@ -179,7 +215,7 @@ pub struct CrossCheck {
     pub claims: Vec<ClaimVerdict>,
     /// Groups of agents whose final answers mean the same but are written differently.
     #[serde(default)]
-    pub same_answers: Vec<Vec<String>>,
+    pub same_answers: Vec<Vec<AgentName>>,
     #[serde(default)]
     pub parts: Vec<PartAnswered>,
     /// The audit calls them `reports`.
@@ -210,5 +246,24 @@ impl Resolution {
     /// True if the agent gave up the claim and named its reason.
     pub fn concedes(&self) -> bool {
         self.decision == Decision::Concede && !self.evidence.trim().is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::domain::Agent;
+
+    #[test]
+    fn references_are_stored_as_written() {
+        for text in ["critic", "critic:u2", "agent1", "llama3:8b:u1"] {
+            let read: ReportRef = serde_json::from_value(json!(text)).unwrap();
+            assert_eq!(json!(read), text);
+        }
+        let known = ReportRef::from("critic:u2".to_owned());
+        assert_eq!(known.agent, Agent::Critic);
+        assert_eq!(known.unit.as_deref(), Some("u2"));
     }
 }

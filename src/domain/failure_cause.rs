@@ -51,7 +51,7 @@ pub enum FailureCause {
     Refused,
     /// The model spent its whole output limit on thinking.
     #[strum(serialize = "thought its limit away")]
-    ThoughtAway,
+    OutputSpentOnThinking,
     #[strum(serialize = "out of budget")]
     OutOfBudget,
     /// The role has no model.

@@ -3,6 +3,7 @@
 
 mod budget;
 mod calibration;
+mod call_name;
 mod clarification;
 mod command;
 mod confidence;
@@ -25,6 +26,7 @@ mod reply;
 mod report;
 mod scope;
 mod score;
+mod scoring_policy;
 mod search_index;
 mod token;
 mod tool_plan;
@@ -32,16 +34,17 @@ mod unseen_image;
 
 pub use budget::{Earmark, Ledger, Refused, Reservation};
 pub use calibration::Calibration;
+pub use call_name::{CallName, CallStep, UnknownCall};
 pub use clarification::{Choice, Clarification, OPTION_LETTERS, is_question_mark};
 pub use command::{ActionGate, ActionMode, CommandName, RunKind};
-pub use confidence::{Confidence, Gate, Limit, Terms, shown_c_final};
+pub use confidence::{Confidence, ConfidenceLimit, Gate, Terms, shown_c_final};
 pub use decision::{AskedFirst, DecisionPath, ShownAnswer};
 pub use demand::{Counted, Demand, MAX_DEMANDS};
 pub use direction::{changes_direction, is_blank, is_invisible, without_controls};
 pub use estimate::{Estimate, EstimateStep, Pert, Unit as TimeUnit};
 pub use evidence::{
     Basis, ClaimVerdict, Conduct, ConductKind, CrossCheck, Decision, Holds, PartAnswered,
-    Resolution, Tag, UnitRef,
+    ReportRef, Resolution, Tag, UnitRef,
 };
 pub use failure_cause::FailureCause;
 pub use ids::{Fingerprint, RunId, fingerprint, hex};
@@ -51,7 +54,7 @@ pub use model::{
 };
 pub use money::Usd;
 pub use number_word::{in_digits, number_named};
-pub use panel::{Agent, CORE_AGENTS, Role};
+pub use panel::{Agent, AgentName, CORE_AGENTS, Role};
 pub use plan::{Plan, TaskType};
 pub use plural::counted;
 pub use provider::{Provider, ProviderKind};
@@ -62,9 +65,10 @@ pub use reply::{BudgetMeta, Invalidation, Meta, Outcome, Reply};
 pub use report::{AgentReport, Assumption, AssumptionKind, Obtained, Unit};
 pub use scope::Scope;
 pub use score::{
-    AnswerGroup, Axes, Axis, AxisScore, DISPROVED, Disagreement, Feature, Judgement, Position,
-    Score, Status, Thresholds,
+    AnswerGroup, Axes, Axis, AxisScore, Disagreement, Feature, Judgement, Position, Score, Status,
+    Thresholds,
 };
+pub use scoring_policy::ScoringPolicy;
 pub use search_index::{is_unspaced, search_terms, search_words, words_as_written};
 pub use token::{BearerToken, same_secret};
 pub use tool_plan::{EvidenceFocus, PlanIntent, PlanStep, ToolPlan};

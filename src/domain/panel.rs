@@ -7,6 +7,9 @@ use serde::{Deserialize, Serialize};
 use strum::VariantArray as _;
 
 /// A member of the committee that answers the question.
+//
+// The order of the variants is part of the seeds of a run (`RequestContext::random`), so a new one
+// comes last.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
@@ -30,6 +33,53 @@ impl Agent {
 
     pub fn is_core(self) -> bool {
         CORE_AGENTS.contains(&self)
+    }
+}
+
+/// The name of an agent in scored outputs: an agent of the committee, or any name in a recorded file
+/// (SPEC 13.1).
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, strum::Display)]
+#[serde(untagged, from = "String")]
+pub enum AgentName {
+    #[strum(transparent)]
+    Committee(Agent),
+    #[strum(transparent)]
+    Recorded(String),
+}
+
+impl AgentName {
+    pub fn as_str(&self) -> &str {
+        match self {
+            Self::Committee(agent) => agent.into_str(),
+            Self::Recorded(name) => name,
+        }
+    }
+
+    /// Returns the agent of the committee with this name.
+    pub fn agent(&self) -> Option<Agent> {
+        match self {
+            Self::Committee(agent) => Some(*agent),
+            Self::Recorded(_) => None,
+        }
+    }
+}
+
+impl From<Agent> for AgentName {
+    fn from(agent: Agent) -> Self {
+        Self::Committee(agent)
+    }
+}
+
+impl From<String> for AgentName {
+    fn from(name: String) -> Self {
+        let agent = name.parse().map(Self::Committee);
+        agent.unwrap_or(Self::Recorded(name))
+    }
+}
+
+impl PartialEq<Agent> for AgentName {
+    fn eq(&self, agent: &Agent) -> bool {
+        self.agent() == Some(*agent)
     }
 }
 

@@ -76,6 +76,20 @@ impl AgentReport {
         keys
     }
 
+    /// Returns a report that was read from plain text as a model is shown it: its key claims, cut, and
+    /// the text itself. Its other fields repeat the text. `named` gives the ids of its units.
+    pub fn text_for_models(&self, named: impl Fn(&str) -> String) -> String {
+        let keys = self.units.iter().filter(|unit| unit.is_key());
+        let line = |unit: &Unit| {
+            let text = unit.text.replace('\n', " ");
+            let cut = text.floor_char_boundary(MAX_KEY_BYTES);
+            let text = text.get(..cut).unwrap_or_default();
+            format!("{}: {text}\n", named(&unit.id))
+        };
+        let keys: String = keys.map(line).collect();
+        format!("{keys}\n{}", self.reasoning)
+    }
+
     /// Returns the report as JSON for a prompt, without the model's own confidence (SPEC 3.4).
     /// `named` gives the ids of its units.
     pub fn for_models(&self, named: impl Fn(&str) -> String) -> String {
@@ -93,6 +107,12 @@ impl AgentReport {
     }
 }
 
+/// The longest key claim in [`AgentReport::text_for_models`].
+const MAX_KEY_BYTES: usize = 400;
+
+/// The most tokens that [`AgentReport::text_for_models`] has beside the text: one key claim and its id.
+const TEXT_REPORT_TOKENS: u64 = 450;
+
 /// How a typed value was obtained from a model's text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -107,6 +127,17 @@ pub enum Obtained {
     Repaired,
     /// Plain text converted into a report by fixed rules, as configured for the role.
     Text,
+}
+
+impl Obtained {
+    /// Returns the most tokens of a report as models are shown it, of so many output tokens by the
+    /// count of its own model.
+    pub fn shown_tokens(self, tokens: u64) -> u64 {
+        match self {
+            Self::Text => tokens.saturating_add(TEXT_REPORT_TOKENS),
+            Self::Clean | Self::Extracted | Self::Repaired => tokens,
+        }
+    }
 }
 
 /// Where an assumption comes from.

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Agent, UnitRef};
+use super::{Agent, AgentName, UnitRef};
 
 /// One of the five axes, each worth 0 to 25 points.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -57,6 +57,9 @@ pub struct Axes {
 }
 
 impl Axes {
+    /// The maximum number of points of all axes together.
+    pub const MAX_POINTS: f64 = 5.0 * Axis::MAX;
+
     pub fn iter(&self) -> impl Iterator<Item = (Axis, &AxisScore)> {
         [
             (Axis::Coherence, &self.coherence),
@@ -86,7 +89,7 @@ impl Axes {
             .iter()
             .map(|(_, axis)| axis.points.clamp(0.0, Axis::MAX));
         let sum: f64 = points.sum();
-        ((sum / (Axis::MAX * 5.0)).clamp(0.0, 1.0) * 1e12).round() / 1e12
+        ((sum / Self::MAX_POINTS).clamp(0.0, 1.0) * 1e12).round() / 1e12
     }
 }
 
@@ -125,31 +128,18 @@ impl Thresholds {
 /// The score of one agent's output.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Score {
-    /// The agent's name: an agent of the committee, or any name in a recorded file (SPEC 13.1).
-    pub agent: String,
+    pub agent: AgentName,
     pub axes: Axes,
     /// 0 to 1.
     pub cred: f64,
     pub status: Status,
 }
 
-impl Score {
-    /// True if this reason keeps the status down: see `scoring::status_caps`.
-    pub fn is_capped_by(&self, reason: &str) -> bool {
-        let features = self.axes.iter().flat_map(|(_, axis)| &axis.features);
-        let mut reasons = features.filter_map(|it| it.name.split_once(".scaled_by_"));
-        reasons.any(|(_, own)| own == reason)
-    }
-}
-
-/// The reason for the status of an output whose final answer the cross-check disproved.
-pub const DISPROVED: &str = "disproved";
-
 /// A position in a disagreement, with the agents that hold it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Position {
     pub text: String,
-    pub agents: Vec<String>,
+    pub agents: Vec<AgentName>,
     /// The units that state it.
     pub units: Vec<UnitRef>,
 }
@@ -181,7 +171,7 @@ pub struct AnswerGroup {
     /// they name; empty if the normal form is the only one. Absent in journals of earlier versions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub wordings: Vec<String>,
-    pub agents: Vec<String>,
+    pub agents: Vec<AgentName>,
     /// The penalty of `c_final` for a reply with this answer. Absent in journals of earlier
     /// versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -229,8 +219,7 @@ pub struct Judgement {
 
 impl Judgement {
     pub fn score_of(&self, agent: Agent) -> Option<&Score> {
-        let own = |score: &&Score| score.agent == agent.into_str();
-        self.scores.iter().find(own)
+        self.scores.iter().find(|score| score.agent == agent)
     }
 
     pub fn status_of(&self, agent: Agent) -> Option<Status> {

@@ -40,7 +40,9 @@ pub(super) async fn require(
 ) -> Response {
     let peer = request.extensions().get::<ConnectInfo<SocketAddr>>();
     let peer = peer.map_or(IpAddr::V6(Ipv6Addr::UNSPECIFIED), |peer| peer.0.ip());
-    let admitted = app.access.admit(bearer(request.headers()), peer, needs);
+    let admitted = app
+        .authenticator
+        .admit(bearer(request.headers()), peer, needs);
     let (token, scopes) = match admitted.await {
         // Without tokens only this machine is served. Another name in `Host` means that a web page
         // from elsewhere sent the request.
@@ -54,7 +56,7 @@ pub(super) async fn require(
             let detail = "send the header Authorization: Bearer TOKEN with a valid token";
             return Problem::new(Kind::NoToken, detail).into_response();
         }
-        Err(Refused::Lacks(scope)) => return Problem::lacks_scope(scope).into_response(),
+        Err(Refused::Lacks(scopes)) => return Problem::lacks_scope(scopes).into_response(),
         Err(Refused::TooManyGuesses { retry_after }) => {
             let detail = "too many wrong tokens came from this address";
             return Problem::too_often(detail, retry_after).into_response();

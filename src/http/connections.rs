@@ -89,7 +89,7 @@ async fn accept(
             Ok((stream, peer)) => return (permit, stream, peer),
             Err(error) if is_the_clients(&error) => {}
             Err(error) => {
-                tracing::error!(%error, "no connection can be accepted");
+                tracing::error!(%error, "accepting a connection failed");
                 tokio::time::sleep(GRACE_PERIOD).await;
             }
         }

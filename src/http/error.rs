@@ -60,8 +60,8 @@ pub(super) struct Problem {
     errors: Vec<FieldProblem>,
     run: Option<RunId>,
     retry_after: Option<Duration>,
-    /// The scope that the token lacks.
-    lacks: Option<Scope>,
+    /// The scopes of which the token lacks all, separated by spaces.
+    lacks: Option<String>,
 }
 
 /// Problem details as RFC 9457 has them.
@@ -115,10 +115,16 @@ impl Problem {
         Self::new(Kind::TooLarge, detail)
     }
 
-    pub fn lacks_scope(scope: Scope) -> Self {
-        let detail = format!("the token is valid, but it was made without the scope {scope}");
+    /// The token has none of these scopes, of which one is needed.
+    pub fn lacks_scope(one_of: &[Scope]) -> Self {
+        let names: Vec<&str> = one_of.iter().map(Scope::into_str).collect();
+        let which = match names.as_slice() {
+            [scope] => format!("the scope {scope}"),
+            scopes => format!("any of the scopes {}", scopes.join(", ")),
+        };
+        let detail = format!("the token is valid, but it was made without {which}");
         Self {
-            lacks: Some(scope),
+            lacks: Some(names.join(" ")),
             ..Self::new(Kind::LacksScope, detail)
         }
     }
@@ -179,11 +185,11 @@ impl Problem {
     /// Returns the problem as JSON. Event streams use it too.
     pub fn body(&self) -> Value {
         let run = self.run.map(|run| run.to_string());
-        let said = self.kind.said();
+        let text = self.kind.text();
         json!(ProblemBody {
             kind: self.kind.urn(),
-            title: said.title,
-            status: said.status.as_u16(),
+            title: text.title,
+            status: text.status.as_u16(),
             detail: self.detail.clone(),
             request_id: run.or_else(request_id::current),
             errors: self.errors.clone(),
@@ -193,7 +199,7 @@ impl Problem {
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
-        let status = self.kind.said().status;
+        let status = self.kind.text().status;
         let mut response = (status, Json(self.body())).into_response();
         let headers = response.headers_mut();
         let json = HeaderValue::from_static("application/problem+json");
@@ -209,8 +215,8 @@ impl IntoResponse for Problem {
         if status == StatusCode::UNAUTHORIZED {
             headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
-        if let Some(scope) = self.lacks {
-            let value = format!("Bearer error=\"insufficient_scope\", scope=\"{scope}\"");
+        if let Some(scopes) = self.lacks {
+            let value = format!("Bearer error=\"insufficient_scope\", scope=\"{scopes}\"");
             let value = HeaderValue::from_str(&value).ok();
             headers.extend(value.map(|value| (header::WWW_AUTHENTICATE, value)));
         }
@@ -220,7 +226,7 @@ impl IntoResponse for Problem {
 
 impl From<journal::Error> for Problem {
     fn from(error: journal::Error) -> Self {
-        tracing::error!(%error, "the journal refused");
+        tracing::error!(%error, "a journal operation failed");
         if matches!(error, journal::Error::Corrupt { .. }) {
             return Self::internal();
         }
@@ -260,10 +266,10 @@ impl From<Rejected> for Problem {
             }
             Rejected::Busy | Rejected::Draining => Self::new(Kind::Busy, rejected.to_string()),
             Rejected::NoSuchProposal => Self::no_such_proposal(),
-            Rejected::ProposalGone(why) => Self::new(Kind::ProposalGone, why),
+            Rejected::ProposalGone(why) => Self::new(Kind::ProposalGone, why.to_string()),
             Rejected::ToolsOff => Self::new(Kind::ToolsOff, rejected.to_string()),
             Rejected::NoSuchPlan => Self::no_such_plan(),
-            Rejected::PlanClosed(why) => Self::new(Kind::PlanClosed, why),
+            Rejected::PlanClosed(why) => Self::new(Kind::PlanClosed, why.to_string()),
             Rejected::Defect(detail) => {
                 tracing::error!(%detail, "a request failed");
                 Self::internal()

@@ -42,21 +42,21 @@ use routes::Routes;
 
 /// Returns the routes that require a token, grouped by requirement.
 fn guarded() -> [Routes; 6] {
-    let questions = Routes::needing(Requirement::Scope(Scope::Chat))
+    let questions = Routes::needing(Requirement::OneOf(&[Scope::Chat]))
         .post("/api/chat", chat::post)
         .post("/api/quote", quote::post)
         .post("/api/runs/{id}/feedback", feedback::post);
-    let cancels = Routes::needing(Requirement::AnyOf(&[Scope::Chat, Scope::Tools]))
+    let cancels = Routes::needing(Requirement::OneOf(&[Scope::Chat, Scope::Tools]))
         .delete("/api/runs/{id}", runs::cancel);
-    let reads = Routes::needing(Requirement::AnyOf(&[Scope::Chat, Scope::Act, Scope::Tools]))
+    let reads = Routes::needing(Requirement::OneOf(&[Scope::Chat, Scope::Act, Scope::Tools]))
         .get("/api/runs", runs::list)
         .get("/api/runs/{id}", runs::show)
         .get("/api/runs/{id}/journal", runs::journal)
         .get("/api/runs/{id}/events", runs::events);
-    let actions = Routes::needing(Requirement::Scope(Scope::Act))
+    let actions = Routes::needing(Requirement::OneOf(&[Scope::Act]))
         .post("/api/act", act::post)
         .post("/api/act/proposals/{id}/confirm", act::confirm);
-    let tools = tools(Routes::needing(Requirement::Scope(Scope::Tools)));
+    let tools = tools(Routes::needing(Requirement::OneOf(&[Scope::Tools])));
     let any = Routes::needing(Requirement::AnyToken).get("/metrics", metrics::metrics);
     [questions, cancels, reads, actions, tools, any]
 }

@@ -44,31 +44,31 @@ pub(super) enum Kind {
 
 /// The status and the texts of a kind.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Said {
+pub(super) struct ProblemText {
     pub status: StatusCode,
     pub title: &'static str,
     /// When the problem occurs, for the reference.
     pub when: &'static str,
 }
 
-static ROWS: LazyLock<Vec<(&str, Said)>> = LazyLock::new(|| {
+static ROWS: LazyLock<Vec<(&str, ProblemText)>> = LazyLock::new(|| {
     let rows = include_str!("problem_kinds.tsv").lines();
     rows.filter_map(row).collect()
 });
 
-fn row(line: &'static str) -> Option<(&'static str, Said)> {
+fn row(line: &'static str) -> Option<(&'static str, ProblemText)> {
     let mut cells = line.splitn(4, '\t');
     let slug = cells.next()?;
-    let said = Said {
+    let text = ProblemText {
         status: cells.next()?.parse().ok()?,
         title: cells.next()?,
         when: cells.next()?,
     };
-    Some((slug, said))
+    Some((slug, text))
 }
 
 impl Kind {
-    pub fn said(self) -> Said {
+    pub fn text(self) -> ProblemText {
         // A test checks that every kind has its row.
         ROWS.get(self as usize).map(|row| row.1).unwrap_or_default()
     }
@@ -80,7 +80,7 @@ impl Kind {
 
     /// True if the response says when to retry.
     pub fn has_retry_after(self) -> bool {
-        matches!(self.said().status.as_u16(), 429 | 503)
+        matches!(self.text().status.as_u16(), 429 | 503)
     }
 }
 
@@ -95,7 +95,7 @@ mod tests {
         assert_eq!(ROWS.len(), Kind::VARIANTS.len());
         for kind in Kind::VARIANTS {
             assert_eq!(ROWS[*kind as usize].0, kind.into_str());
-            assert!(kind.said().status.as_u16() >= 400);
+            assert!(kind.text().status.as_u16() >= 400);
         }
     }
 }

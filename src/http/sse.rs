@@ -14,7 +14,7 @@ use super::auth::Caller;
 use super::error::Problem;
 use super::problem_kind::Kind;
 use crate::app::App;
-use crate::domain::{Agent, Decision, Role, RunId, RunKind, Score};
+use crate::domain::{Agent, CallStep, Decision, RunId, RunKind, Score};
 use crate::journal::{
     Accepted, AgentFinished, AgentOutcome, CallResult, CallSent, CallSettled, CrossChecked, Ending,
     Entry, Event, Scored,
@@ -62,7 +62,7 @@ async fn stopped(app: Arc<App>, run: RunId, token: Option<String>) -> (Kind, &'s
         () = revoked(Arc::clone(&app), token) => {
             (Kind::NoToken, "the token was revoked or has expired; the run goes on")
         }
-        () = app.leaves(run) => {
+        () = app.left_to_others(run) => {
             (Kind::Busy, "the service is shutting down; the run goes on: follow it again")
         }
     }
@@ -75,7 +75,7 @@ async fn revoked(app: Arc<App>, token: Option<String>) {
     };
     loop {
         tokio::time::sleep(RECHECK).await;
-        if !app.access.still_works(&token).await {
+        if !app.authenticator.still_works(&token).await {
             return;
         }
     }
@@ -121,7 +121,7 @@ fn event(run: RunId, event: &Event) -> Option<(&'static str, Value)> {
         Event::Scored(e) => ("score", scored(e)),
         Event::CrossChecked(e) => ("cross_check", cross_checked(e)),
         Event::Trimmed(e) => {
-            let again = e.wave.is_some();
+            let again = e.refit.is_some();
             let data = json!({ "agents": e.agents, "leftOut": e.left_out, "again": again });
             ("fit", data)
         }
@@ -237,31 +237,34 @@ fn cross_checked(checked: &CrossChecked) -> Value {
 /// Returns the start event for the first attempt of an agent, of the master at its plan or its
 /// synthesis, or of the cross-check.
 fn started(sent: &CallSent) -> Option<(&'static str, Value)> {
-    let (call, model) = (sent.call.as_str(), &sent.model);
-    // With little money only a small cross-check is made.
-    if matches!(call, "cross-check" | "cross-check/first") {
-        return Some(("cross_check.started", json!({ "model": model })));
-    }
-    match (sent.role, call) {
-        (Role::Agent(agent), _) => {
-            // Only the first attempt at a report or at decisions counts, not a repair or a retry.
-            let (round, rest) = call.strip_prefix('r')?.split_once('/')?;
-            let step = rest.strip_prefix("resolve/").unwrap_or(rest);
-            let round = round.parse::<u8>().ok()?;
+    let model = &sent.model;
+    let name = sent.name();
+    let step = name
+        .filter(|name| name.attempt == 1 && !name.is_repair)?
+        .step;
+    match step {
+        CallStep::Plan => Some(("plan.started", json!({ "model": model }))),
+        CallStep::Report { round, agent } | CallStep::Resolve { round, agent } => {
             let data = json!({ "agent": agent, "round": round, "model": model });
-            (step == agent.into_str()).then_some(("agent.started", data))
+            Some(("agent.started", data))
         }
-        (Role::Master, "plan") => Some(("plan.started", json!({ "model": model }))),
-        (Role::Master, "synthesis" | "question") => {
-            Some(("synthesis", json!({ "step": call, "model": model })))
+        // With little money only a small cross-check is made.
+        CallStep::CrossCheck {
+            of_solver: false,
+            reversed: false,
+            ..
+        } => Some(("cross_check.started", json!({ "model": model }))),
+        CallStep::Synthesis | CallStep::Question => {
+            Some(("synthesis", json!({ "step": sent.call, "model": model })))
         }
-        (Role::Master | Role::Proposer, _) => None,
+        _ => None,
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::domain::Role;
 
     #[test]
     fn a_small_cross_check_has_a_start_and_only_its_first_pass_has_one() {

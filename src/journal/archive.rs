@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::chain::{ChainFault, GENESIS, link};
+use super::chain::{ChainFault, GENESIS, Position, link};
 use super::{Error, Event, NewRun};
 use crate::domain::RunId;
 
@@ -33,7 +33,7 @@ pub struct ArchivedEntry {
 }
 
 /// The content of an archive that passed its check, ready for a store to write.
-pub(super) struct Sound {
+pub(super) struct VerifiedArchive {
     pub run: NewRun,
     /// One event per entry, in order.
     pub events: Vec<(Timestamp, Event)>,
@@ -47,11 +47,11 @@ impl Archive {
     /// Recomputes the chain and parses every event.
     ///
     /// # Errors
-    /// [`Error::Unsound`] for an unknown format version, a broken chain, an event that cannot be
+    /// [`Error::InvalidArchive`] for an unknown format version, a broken chain, an event that cannot be
     /// parsed or has the wrong key, or a run without a terminal event.
-    pub(super) fn check(&self) -> Result<Sound, Error> {
+    pub(super) fn check(&self) -> Result<VerifiedArchive, Error> {
         if self.version != Self::VERSION {
-            return Err(self.unsound(format!(
+            return Err(self.invalid(format!(
                 "its form has version {}, not {}",
                 self.version,
                 Self::VERSION
@@ -61,31 +61,33 @@ impl Archive {
         let mut events = Vec::with_capacity(self.entries.len());
         for (seq, entry) in (1..).zip(&self.entries) {
             if entry.seq != seq {
-                return Err(self.unsound(ChainFault::Missing { seq }.to_string()));
+                return Err(self.invalid(ChainFault::Missing { seq }.to_string()));
             }
-            let hash = link(self.run, (seq, entry.at_ms), &entry.key, &entry.body, &head);
+            let at_ms = entry.at_ms;
+            let position = Position { seq, at_ms };
+            let hash = link(self.run, position, &entry.key, &entry.body, &head);
             if entry.prev != head || entry.hash != hash {
                 let key = entry.key.clone();
-                return Err(self.unsound(ChainFault::Altered { seq, key }.to_string()));
+                return Err(self.invalid(ChainFault::Altered { seq, key }.to_string()));
             }
             head = hash;
             let event = entry
                 .body
                 .parse::<Event>()
-                .map_err(|_| self.unsound(format!("entry {seq} ({}) cannot be read", entry.key)))?;
+                .map_err(|_| self.invalid(format!("entry {seq} ({}) cannot be read", entry.key)))?;
             if event.key() != entry.key {
-                return Err(self.unsound(format!("entry {seq} stands under the key {}", entry.key)));
+                return Err(self.invalid(format!("entry {seq} stands under the key {}", entry.key)));
             }
             let at = Timestamp::from_millisecond(entry.at_ms)
-                .map_err(|_| self.unsound(format!("entry {seq} has no possible time")))?;
+                .map_err(|_| self.invalid(format!("entry {seq} has no possible time")))?;
             events.push((at, event));
         }
         let Some((at, Event::Accepted(accepted))) = events.first() else {
-            return Err(self.unsound("its first entry is not the acceptance".into()));
+            return Err(self.invalid("its first entry is not the acceptance".into()));
         };
         let is_end = |(_, event): &(Timestamp, Event)| matches!(event, Event::Finished(_));
         if !events.iter().any(is_end) {
-            return Err(self.unsound("it has no end".into()));
+            return Err(self.invalid("it has no end".into()));
         }
         let run = NewRun {
             id: self.run,
@@ -95,10 +97,10 @@ impl Archive {
             body_hash: self.body_hash.clone(),
             limits: vec![],
         };
-        Ok(Sound { run, events, head })
+        Ok(VerifiedArchive { run, events, head })
     }
 
-    fn unsound(&self, why: String) -> Error {
-        Error::Unsound { run: self.run, why }
+    fn invalid(&self, why: String) -> Error {
+        Error::InvalidArchive { run: self.run, why }
     }
 }

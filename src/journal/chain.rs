@@ -6,20 +6,21 @@ use crate::domain::{RunId, fingerprint};
 /// The `prev` hash of a run's first entry.
 pub(super) const GENESIS: &str = "0000000000000000000000000000000000000000000000000000000000000000";
 
+/// The place of an entry in its chain, and the time of its write.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Position {
+    pub seq: i64,
+    pub at_ms: i64,
+}
+
 /// Returns the hash of an entry: SHA-256 over the previous hash, the run id and all fields of the
 /// entry.
-pub(super) fn link(
-    run: RunId,
-    (seq, at_ms): (i64, i64),
-    key: &str,
-    body: &str,
-    prev: &str,
-) -> String {
+pub(super) fn link(run: RunId, position: Position, key: &str, body: &str, prev: &str) -> String {
     fingerprint(&[
         prev.as_bytes(),
         run.to_string().as_bytes(),
-        &seq.to_be_bytes(),
-        &at_ms.to_be_bytes(),
+        &position.seq.to_be_bytes(),
+        &position.at_ms.to_be_bytes(),
         key.as_bytes(),
         body.as_bytes(),
     ])
@@ -56,7 +57,8 @@ pub fn verify(run: RunId, entries: &[Entry], head: &str) -> Result<(), ChainFaul
             return Err(ChainFault::Missing { seq });
         }
         let at_ms = entry.at.as_millisecond();
-        let hash = link(run, (seq, at_ms), &entry.key, &entry.body, &prev);
+        let position = Position { seq, at_ms };
+        let hash = link(run, position, &entry.key, &entry.body, &prev);
         if entry.prev != prev || entry.hash != hash {
             return Err(ChainFault::Altered {
                 seq,

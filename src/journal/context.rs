@@ -10,13 +10,13 @@ use tokio::sync::{Notify, SetOnce};
 use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 
-use super::event::{sent_key, settled_key};
+use super::event::sent_key;
 use super::observe::Observer;
-use super::step::Step;
+use super::step::{self, Step};
 use super::wake::Wake;
 use super::{
-    Accepted, CallResult, CallSent, CallSettled, ChainFault, Ending, Entry, Error, Event, Finished,
-    Lease, Store, Transcript, rows, unlinked, verify,
+    Accepted, CallResult, CallSent, CallSettled, ChainFault, DataStamp, Ending, Entry, Error,
+    Event, Finished, Lease, Store, Transcript, encoded_event, rows, verify,
 };
 use crate::clock::Clock;
 use crate::compute::ComputePool;
@@ -71,6 +71,15 @@ pub struct Events(Vec<Arc<Event>>);
 impl Events {
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Event> {
         self.0.iter().map(|event| &**event)
+    }
+
+    /// Returns how often the run was claimed since it last progressed.
+    pub fn idle_claims(&self) -> usize {
+        self.iter()
+            .rev()
+            .take_while(|event| !event.is_progress())
+            .filter(|event| matches!(event, Event::Claimed(_)))
+            .count()
     }
 
     pub fn to_vec(&self) -> Vec<Event> {
@@ -132,7 +141,7 @@ impl RunContext {
         state.push(Event::Accepted(Box::new(accepted.clone())));
         state.push(Event::Claimed(lease.claimed()));
         state.unwritten.clear();
-        Self::new(process, lease, accepted, (state, None))
+        Self::new(process, lease, accepted, state, None)
     }
 
     /// Reads the run's journal. Settles the calls that were in flight when an earlier process died
@@ -156,7 +165,7 @@ impl RunContext {
             None
         };
         let state = State::of(accepted.cap, entries);
-        let context = Self::new(process, lease, accepted, (state, chain_fault));
+        let context = Self::new(process, lease, accepted, state, chain_fault);
         let open = context.state().settle_open();
         if !open.is_empty() {
             context.add(open)?;
@@ -169,7 +178,8 @@ impl RunContext {
         process: Process,
         lease: Lease,
         accepted: Accepted,
-        (state, chain_fault): (State, Option<ChainFault>),
+        state: State,
+        chain_fault: Option<ChainFault>,
     ) -> Self {
         let started = Instant::now();
         let observer = Observer::new(&accepted, started);
@@ -229,7 +239,7 @@ impl RunContext {
     }
 
     /// Returns the recorded event with this key.
-    pub fn recall(&self, key: &str) -> Option<Event> {
+    fn recall(&self, key: &str) -> Option<Event> {
         self.state().seen.get(key).map(|event| Event::clone(event))
     }
 
@@ -298,6 +308,34 @@ impl RunContext {
         Ok(event)
     }
 
+    /// As [`RunContext::store`], for an event with an effect on the user's sheets and memories. Returns
+    /// false if they no longer have this stamp; then the event was neither recorded nor stored.
+    ///
+    /// # Errors
+    /// [`Stop`] if the database fails or the lease is lost.
+    pub async fn store_if(&self, stamp: &DataStamp, event: Event) -> Result<bool, Stop> {
+        self.flush().await?;
+        let _turn = self.writing.lock().await;
+        // Until the write has succeeded, the database may have the event.
+        self.open_state()?.unconfirmed += 1;
+        let events = [&event];
+        let Process { store, clock, .. } = &self.process;
+        let written = store.append_if(Some(stamp), &self.lease, clock.now(), &events);
+        let is_written = written.await?;
+        {
+            let mut state = self.state();
+            state.unconfirmed = state.unconfirmed.saturating_sub(1);
+            if is_written {
+                state.push_stored(event.clone());
+                self.observer.written(&event, &state.seen);
+            }
+        }
+        if is_written {
+            self.process.wake.written(self.lease.run);
+        }
+        Ok(is_written)
+    }
+
     /// Returns the recorded output of a step, or performs it and records what it gives. `perform` is
     /// not polled if the journal has the output.
     ///
@@ -343,7 +381,7 @@ impl RunContext {
     where
         F: Future<Output = Call>,
     {
-        if let Some(Event::CallSettled(settled)) = self.recall(&settled_key(&sent.call)) {
+        if let Some(settled) = self.recorded(&step::settled(&sent.call)) {
             let _ = self.called.set(());
             return Ok(settled);
         }
@@ -414,22 +452,7 @@ impl RunContext {
         self.close().await;
         self.state().retract_intents();
         if self.state().unconfirmed > 0 {
-            // The database may have an entry whose write failed. So the state is rebuilt from the
-            // stored entries.
-            let entries = self.process.store.entries(self.lease.run, 0).await?;
-            let mut state = self.state();
-            let recorded = std::mem::take(&mut state.unwritten);
-            *state = State::of(self.accepted.cap, entries);
-            state.closed = true;
-            for event in recorded {
-                match &*event {
-                    Event::CallSettled(settled) if !state.seen.contains_key(&event.key()) => {
-                        state.ledger.settle(&settled.call, settled.cost);
-                    }
-                    _ => {}
-                }
-                state.push(Event::clone(&event));
-            }
+            self.reload().await?;
         }
         // Readers get what a reader of the database gets.
         let (events, finished) = {
@@ -439,7 +462,7 @@ impl RunContext {
             }
             let spent = state.ledger.spent();
             let finished = Event::Finished(Box::new(Finished { ending, spent }));
-            let finished = unlinked::as_stored(&finished)?;
+            let finished = encoded_event::as_stored(&finished)?;
             state.push(finished.clone());
             (std::mem::take(&mut state.unwritten), finished)
         };
@@ -457,6 +480,26 @@ impl RunContext {
         match finished {
             Event::Finished(finished) => self.process.wake.finished(self.lease.run, *finished),
             _ => self.process.wake.up(self.lease.run),
+        }
+        Ok(())
+    }
+
+    /// Rebuilds the state of a closed context from the stored entries: the database may have an entry
+    /// whose write failed.
+    async fn reload(&self) -> Result<(), Stop> {
+        let entries = self.process.store.entries(self.lease.run, 0).await?;
+        let mut state = self.state();
+        let recorded = std::mem::take(&mut state.unwritten);
+        *state = State::of(self.accepted.cap, entries);
+        state.closed = true;
+        for event in recorded {
+            match &*event {
+                Event::CallSettled(settled) if !state.seen.contains_key(&event.key()) => {
+                    state.ledger.settle(&settled.call, settled.cost);
+                }
+                _ => {}
+            }
+            state.push(Event::clone(&event));
         }
         Ok(())
     }

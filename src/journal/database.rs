@@ -6,14 +6,15 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use jiff::Timestamp;
 use sqlx::migrate::{Migration, MigrationType, Migrator};
-use sqlx::pool::PoolConnection;
-use sqlx::{ColumnIndex, Decode, Row, SqlSafeStr as _, SqlStr, Type};
+use sqlx::postgres::PgRow;
+use sqlx::{Row as _, SqlSafeStr as _, SqlStr};
 
-use super::{Error, NewRun, Owner, RunFilter};
+use super::{DataStamp, Error, NewRun, Owner, RunFilter};
 
 /// A database that stores journals.
 pub(super) trait Database: Send + Sync {
-    type Driver: sqlx::Database<Connection: Connection>;
+    /// A connection for statements that change nothing.
+    type Reading: Connection;
 
     /// The connection inside a transaction that writes.
     type Writing: Connection;
@@ -21,9 +22,7 @@ pub(super) trait Database: Send + Sync {
     /// All schema changes, in order: version with name, SQL. A released migration is never edited.
     const MIGRATIONS: &'static [(&'static str, &'static str)];
 
-    fn reader(
-        &self,
-    ) -> impl Future<Output = Result<PoolConnection<Self::Driver>, sqlx::Error>> + Send;
+    fn reader(&self) -> impl Future<Output = Result<Self::Reading, Error>> + Send;
 
     /// Returns the rows of a query that every request makes, and that an index answers in
     /// microseconds. It may be made on the calling thread.
@@ -65,6 +64,12 @@ pub(super) trait Database: Send + Sync {
     fn lock(
         connection: &mut Self::Writing,
         run: &NewRun,
+    ) -> impl Future<Output = Result<(), Failure>> + Send;
+
+    /// Locks a user's sheets and memories until the transaction ends.
+    fn lock_data(
+        connection: &mut Self::Writing,
+        stamp: &DataStamp,
     ) -> impl Future<Output = Result<(), Failure>> + Send;
 
     /// Returns a run's row, which no other transaction can change until this one ends.
@@ -143,10 +148,10 @@ pub(super) use migrations;
 macro_rules! is_old {
     ($hint:literal) => {
         concat!(
-            "finished_ms < $1 AND NOT EXISTS (SELECT 1 FROM runs AS kin ",
+            "finished_ms < $1 AND NOT EXISTS (SELECT 1 FROM runs AS related ",
             $hint,
-            " WHERE kin.kind = 'execution' AND kin.parent IN (runs.id, runs.parent)
-                AND (kin.finished_ms IS NULL OR kin.finished_ms >= $1))"
+            " WHERE related.kind = 'execution' AND related.parent IN (runs.id, runs.parent)
+                AND (related.finished_ms IS NULL OR related.finished_ms >= $1))"
         )
     };
 }
@@ -300,14 +305,7 @@ pub(super) fn unexpected() -> Error {
     Error::Unavailable("an unexpected answer".into())
 }
 
-impl<R: Row> Columns for R
-where
-    for<'a> &'a str: ColumnIndex<R>,
-    for<'r> String: Decode<'r, R::Database> + Type<R::Database>,
-    for<'r> i64: Decode<'r, R::Database> + Type<R::Database>,
-    for<'r> f64: Decode<'r, R::Database> + Type<R::Database>,
-    for<'r> Vec<u8>: Decode<'r, R::Database> + Type<R::Database>,
-{
+impl Columns for PgRow {
     fn text_or_null(&self, column: &str) -> Result<Option<String>, Error> {
         Ok(self.try_get(column)?)
     }

@@ -30,7 +30,7 @@ pub(super) fn project_effect(
     };
     match effect {
         Effect::Sheet { name, sheet } => {
-            vec![store_sheet(run, &name, &sheet, (at_ms, replaces_until))]
+            vec![store_sheet(run, &name, &sheet, at_ms, replaces_until)]
         }
         Effect::Memory { content } => vec![(
             "
@@ -74,14 +74,9 @@ pub(super) fn project_effect(
     }
 }
 
-/// Returns the statement that stores a sheet, in place of one that was stored until a time, unless it
-/// was deleted later.
-fn store_sheet(
-    run: &str,
-    name: &str,
-    sheet: &Value,
-    (at_ms, replaces_until): (i64, i64),
-) -> Statement {
+/// Returns the statement that stores a sheet. It replaces one that was stored until
+/// `replaces_until`, and does nothing if the sheet was deleted later.
+fn store_sheet(run: &str, name: &str, sheet: &Value, at_ms: i64, replaces_until: i64) -> Statement {
     let key = name.to_lowercase();
     let record = sheet_record(&key);
     (

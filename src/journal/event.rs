@@ -2,10 +2,10 @@
 
 pub use super::action_event::*;
 pub use super::draft::*;
-use super::learned_event::{Converged, Decided, Learned};
+use super::learned_event::{Decided, Learned};
 use super::reasons::{LeftOut, SkipReason};
 use super::tool_event::{
-    Explained, StepFinished, StepStarted, ToolIntake, ToolPlanned, step_finished_key,
+    Explained, StepFinished, StepStarted, ToolPlanned, ToolSubmission, step_finished_key,
     step_started_key,
 };
 pub use crate::domain::{CallStop, Retryable};
@@ -48,7 +48,8 @@ pub enum Event {
     RoundSkipped(RoundSkipped),
     CallSent(CallSent),
     CallSettled(CallSettled),
-    Reviewed(Reviewed),
+    /// Found only in journals of earlier versions: reviews of contested claims.
+    Reviewed(Value),
     CrossChecked(Arc<CrossChecked>),
     AgentFinished(Arc<AgentFinished>),
     Scored(Arc<Scored>),
@@ -65,7 +66,8 @@ pub enum Event {
     StepFinished(Box<StepFinished>),
     Explained(Explained),
     Decided(Box<Decided>),
-    Converged(Converged),
+    /// Found only in journals of earlier versions: the similarity to a learned answer.
+    Converged(Value),
     Learned(Box<Learned>),
 }
 
@@ -79,13 +81,13 @@ impl Event {
             Event::ComputeStarted(e) => format!("compute/{}/{}", e.epoch, e.number),
             Event::Hinted(_) => "hints".into(),
             Event::Planned(_) => "plan".into(),
-            Event::Trimmed(e) => trimmed_key(e.epoch, e.wave),
+            Event::Trimmed(e) => trimmed_key(e.epoch, e.refit),
             Event::RoundStarted(e) => format!("r{}/started", e.round),
             Event::SolverJudged(_) => SOLVER_JUDGED.into(),
             Event::RoundSkipped(e) => format!("r{}/skipped", e.round),
             Event::CallSent(e) => sent_key(&e.call),
             Event::CallSettled(e) => settled_key(&e.call),
-            Event::Reviewed(e) => format!("r{}/reviewed", e.round),
+            Event::Reviewed(e) => format!("r{}/reviewed", e["round"]),
             Event::CrossChecked(_) => CROSS_CHECKED.into(),
             Event::AgentFinished(e) => agent_key(e.round, e.agent),
             Event::Scored(e) => scored_key(e.round),
@@ -131,11 +133,11 @@ impl Event {
     }
 }
 
-pub fn sent_key(call: &str) -> String {
+pub(super) fn sent_key(call: &str) -> String {
     ["sent:", call].concat()
 }
 
-pub fn settled_key(call: &str) -> String {
+pub(super) fn settled_key(call: &str) -> String {
     ["settled:", call].concat()
 }
 
@@ -149,7 +151,7 @@ pub const CROSS_CHECKED: &str = "cross-checked";
 pub const SOLVER_JUDGED: &str = "r1/solver/judged";
 
 /// The key of the one decision of a run.
-pub const DECIDED: &str = "decision";
+pub(super) const DECIDED: &str = "decision";
 
 pub fn scored_key(round: u8) -> String {
     format!("r{round}/scored")
@@ -163,17 +165,17 @@ pub struct Accepted {
     /// Set for an action. Then the question holds the text to interpret, and its mode has no
     /// meaning.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub action: Option<ActionIntake>,
+    pub action: Option<ActionSubmission>,
     /// Set for a tool plan and for an execution. Then the question holds the request, and its mode
     /// has no meaning.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tools: Option<ToolIntake>,
+    pub tools: Option<ToolSubmission>,
     /// The action whose outcome this run narrates.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub narrates: Option<RunId>,
     /// True if the user wants no earlier answer: the message began with `new:`.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub is_anew: bool,
+    #[serde(rename = "isAnew", default, skip_serializing_if = "std::ops::Not::not")]
+    pub ignores_learned: bool,
     /// The run that this one continues, and how.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub continues: Option<Continues>,
@@ -192,8 +194,8 @@ impl Accepted {
     pub fn kind(&self) -> RunKind {
         match (&self.action, &self.tools) {
             (Some(_), _) => RunKind::Action,
-            (None, Some(ToolIntake::Plan { .. })) => RunKind::Plan,
-            (None, Some(ToolIntake::Execution(_))) => RunKind::Execution,
+            (None, Some(ToolSubmission::Plan { .. })) => RunKind::Plan,
+            (None, Some(ToolSubmission::Execution(_))) => RunKind::Execution,
             (None, None) => RunKind::Chat,
         }
     }
@@ -210,8 +212,8 @@ impl Accepted {
     pub fn parent(&self) -> Option<RunId> {
         let confirmed = self.action.as_ref().and_then(|action| action.confirms);
         let authorized = match &self.tools {
-            Some(ToolIntake::Execution(authorized)) => Some(authorized.plan),
-            Some(ToolIntake::Plan { .. }) | None => None,
+            Some(ToolSubmission::Execution(authorized)) => Some(authorized.plan),
+            Some(ToolSubmission::Plan { .. }) | None => None,
         };
         self.continues
             .as_ref()
@@ -225,7 +227,7 @@ impl Accepted {
 /// How an action was submitted.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct ActionIntake {
+pub struct ActionSubmission {
     /// The action whose proposal this one confirms.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confirms: Option<RunId>,
@@ -326,9 +328,9 @@ pub struct Reading {
     pub affected: Vec<Agent>,
 }
 
-pub(super) fn trimmed_key(epoch: Option<i64>, wave: Option<u32>) -> String {
-    match (epoch, wave) {
-        (_, Some(wave)) => format!("trimmed/wave/{wave}"),
+pub(super) fn trimmed_key(epoch: Option<i64>, refit: Option<u32>) -> String {
+    match (epoch, refit) {
+        (_, Some(refit)) => format!("trimmed/wave/{refit}"),
         (Some(epoch), None) => format!("trimmed/{epoch}"),
         (None, None) => "trimmed".into(),
     }
@@ -351,8 +353,8 @@ pub struct Trimmed {
     pub epoch: Option<i64>,
     /// The number of fits before this one, if it was made because settled calls of round 1 cost
     /// less than they were reserved for.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub wave: Option<u32>,
+    #[serde(rename = "wave", default, skip_serializing_if = "Option::is_none")]
+    pub refit: Option<u32>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -442,15 +444,6 @@ pub enum CallResult {
     InDoubt,
 }
 
-/// Reviews of contested claims, found only in journals of earlier versions. No code reads the
-/// content any more.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Reviewed {
-    pub round: u8,
-    #[serde(flatten)]
-    pub rest: serde_json::Map<String, Value>,
-}
-
 /// An agent finished its part of a round.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -502,10 +495,11 @@ impl AgentOutcome {
         }
     }
 
-    /// Returns the output tokens of the report; 0 without one.
+    /// Returns the most tokens of the report as a model is shown it; 0 without one.
     pub fn tokens(&self) -> u64 {
+        let obtained = self.obtained();
         match self {
-            Self::Answered { tokens, .. } => *tokens,
+            Self::Answered { tokens, .. } => obtained.map_or(0, |it| it.shown_tokens(*tokens)),
             Self::Failed { .. } => 0,
         }
     }
@@ -562,6 +556,18 @@ pub enum Ending {
         outcome: ActionOutcome,
         response: Value,
     },
+}
+
+impl Ending {
+    /// Returns what metrics and reports call this ending: the outcome, or the cause of a failure.
+    pub fn label(&self) -> &'static str {
+        match self {
+            Ending::Replied { reply } => reply.outcome.into_str(),
+            Ending::Failed { cause, .. } => cause.into_str(),
+            Ending::Cancelled => "cancelled",
+            Ending::Acted { outcome, .. } => outcome.into_str(),
+        }
+    }
 }
 
 /// Why a run failed. Mapped to an HTTP status code.

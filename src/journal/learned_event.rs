@@ -39,16 +39,6 @@ pub struct Decided {
     pub answer: Option<Box<Draft>>,
 }
 
-/// How much the committee's answer agrees with the learned answer that it was shown and that is most
-/// like it. Only older versions recorded it.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Converged {
-    /// The run that gave the learned answer.
-    pub id: RunId,
-    /// 0 to 1.
-    pub similarity: f64,
-}
-
 /// How well a learned answer fits a request.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -101,14 +91,11 @@ pub struct Taught {
 /// Returns where an answer to a question may be used again: in its guild, or outside of guilds by
 /// its own user.
 pub fn learned_scope(question: &Question) -> Owner {
-    let guild_id = question.context.guild_id.clone();
-    Owner {
-        source: question.source,
-        user_id: guild_id
-            .as_ref()
-            .map_or_else(|| question.user.id.clone(), |_| String::new()),
-        guild_id,
+    let mut owner = Owner::of(question);
+    if owner.guild_id.is_some() {
+        owner.user_id.clear();
     }
+    owner
 }
 
 /// The current version of a learned answer.

@@ -5,23 +5,25 @@
 //! records a run's events and performs its calls, each exactly once; `chain` detects alterations.
 
 mod action_event;
+mod admin;
+mod ancestry;
 mod archive;
 mod chain;
 mod context;
-mod copies;
 mod database;
 mod draft;
 mod effects;
+mod encoded_event;
+mod error;
 mod event;
 mod evidence;
 mod learned_event;
-mod lineage;
 mod observe;
 mod packed;
 mod postgres;
 mod proof;
-mod reasons;
 mod reads;
+mod reasons;
 mod rows;
 mod source;
 mod sqlite;
@@ -32,36 +34,34 @@ mod tokens;
 mod tool_event;
 mod tool_evidence;
 mod transcript;
-mod unavailable;
-mod unlinked;
 pub mod views;
 mod wake;
 mod writes;
 
+pub use ancestry::ancestors;
 pub use archive::{Archive, ArchivedEntry};
 pub use chain::{ChainFault, verify};
 pub use context::{Call, Process, RunContext, Stop, Uncalled};
+pub use error::{Error, Unavailable};
 pub use event::*;
 pub use evidence::{CheckPass, CheckScope, CheckSize, CrossChecked, Resolved};
 pub use learned_event::{
-    Converged, Decided, Learned, LearnedChange, LearnedRow, Matched, Taught, learned_scope,
+    Decided, Learned, LearnedChange, LearnedRow, Matched, Taught, learned_scope,
 };
-pub use lineage::ancestors;
 pub use postgres::PostgresStore;
 pub use proof::{Proven, is_unaltered, prove, read_proven};
 pub use reasons::{LeftOut, SkipReason};
 pub use source::{PlanSource, SynthesisSource};
 pub use sqlite::{Existing, RestoreError, SqliteBounds, SqliteStore, restore};
 pub use store::{
-    Acceptance, ActionStart, ActionStore, AdminStore, AfterAction, Annotated, BackendStore,
-    CancelOutcome, Claim, Entry, Error, JournalStore, LearnedStore, Lease, LeaseState, Listed,
+    AcceptThen, Acceptance, AckTiming, ActionStore, AdminStore, Annotated, BackendStore,
+    CancelOutcome, Claim, DataStamp, Entry, JournalStore, LearnedStore, Lease, LeaseState, Listed,
     MemoryRow, NewRun, Note, Owner, Requester, Restored, RunFilter, RunReader, RunRow, RunState,
-    SheetRow, SpendingLimit, SpendingScope, Store, TokenRow, TokenStore, Told,
+    SheetRow, SpendingLimit, SpendingScope, StartOutcome, Store, TokenRow, TokenStore,
 };
 pub use tool_event::{
     AuthorizationMode, Authorized, Explained, ExplanationSource, FileBefore, FileChange, Rejection,
-    RejectionKind, Restore, StepChanges, StepFinished, StepStarted, ToolIntake, ToolPlanned,
-    step_finished_key, step_started_key,
+    RejectionKind, Restore, StepChanges, StepFinished, StepStarted, ToolPlanned, ToolSubmission,
 };
 pub use transcript::{Round, Transcript};
 pub use views::CallView;

@@ -11,8 +11,8 @@ use tokio::time::Instant;
 use super::event::sent_key;
 use super::step;
 use super::{
-    Accepted, AgentFinished, AgentOutcome, CallResult, CallSent, CallSettled, CrossChecked, Ending,
-    Event, Finished, Gated, Planned, Scored, Synthesized,
+    Accepted, AgentFinished, AgentOutcome, CallResult, CallSent, CallSettled, CrossChecked, Event,
+    Finished, Gated, Planned, Scored, Synthesized,
 };
 use crate::domain::RunKind;
 
@@ -44,11 +44,11 @@ impl Observer {
                 self.begin("plan");
             }
             Event::Planned(planned) => self.planned(planned, seen),
-            Event::Trimmed(trimmed) if trimmed.wave.is_none() && trimmed.epoch.is_none() => {
+            Event::Trimmed(trimmed) if trimmed.refit.is_none() && trimmed.epoch.is_none() => {
                 let left_out = trimmed.left_out.len() as u64;
                 counter!("conclave_left_out_total").increment(left_out);
             }
-            Event::CallSent(sent) if sent.call.contains('#') => {
+            Event::CallSent(sent) if sent.name().is_some_and(|name| name.attempt > 1) => {
                 let (provider, model) = (sent.provider.clone(), sent.model.clone());
                 counter!("conclave_retries_total", "provider" => provider, "model" => model)
                     .increment(1);
@@ -107,7 +107,7 @@ impl Observer {
 
     fn scored(&self, scored: &Scored) {
         for score in &scored.judgement.scores {
-            let (agent, status) = (score.agent.clone(), score.status.into_str());
+            let (agent, status) = (score.agent.to_string(), score.status.into_str());
             counter!("conclave_statuses_total", "agent" => agent, "status" => status).increment(1);
         }
         self.end("round");
@@ -121,7 +121,7 @@ impl Observer {
             counter!("conclave_broken_rules_total", "rule" => rule.clone()).increment(1);
             tracing::error!(
                 rule,
-                "the master's reply would break a rule of the service: another stands in"
+                "the master's reply would break a rule of the service: the fallback answer is used"
             );
         }
     }
@@ -139,16 +139,11 @@ impl Observer {
     }
 
     fn finished(&self, finished: &Finished) {
-        let outcome = match &finished.ending {
-            Ending::Replied { reply } => reply.outcome.into_str(),
-            Ending::Failed { cause, .. } => cause.into_str(),
-            Ending::Cancelled => "cancelled",
-            Ending::Acted { outcome, .. } => outcome.into_str(),
-        };
         // Actions have metrics of their own.
         if self.kind == RunKind::Action {
             return;
         }
+        let outcome = finished.ending.label();
         counter!("conclave_runs_total", "mode" => self.mode, "outcome" => outcome).increment(1);
         histogram!("conclave_run_seconds", "mode" => self.mode)
             .record(self.started.elapsed().as_secs_f64());

@@ -10,7 +10,7 @@ use zstd::bulk::Compressor;
 use zstd::zstd_safe::get_frame_content_size;
 
 use super::Error;
-use super::unlinked::Unlinked;
+use super::encoded_event::EncodedEvent;
 
 /// Shorter groups are stored as text.
 const MIN_BYTES: usize = 512;
@@ -27,15 +27,22 @@ thread_local! {
         RefCell::new(Compressor::new(LEVEL).ok());
 }
 
+/// The columns of an entry's body. `text` may be empty if the last of the entries that are written
+/// with it has `packed` bodies.
+pub struct StoredBody<'a> {
+    pub text: &'a str,
+    pub packed: Option<Vec<u8>>,
+}
+
 /// Entries that are written in one transaction, as they are stored.
 pub struct Batch {
-    pub entries: Vec<Unlinked>,
+    pub entries: Vec<EncodedEvent>,
     packed: Option<Vec<u8>>,
 }
 
 impl Batch {
     /// Entries whose bodies are stored as text.
-    pub fn plain(entries: Vec<Unlinked>) -> Self {
+    pub fn plain(entries: Vec<EncodedEvent>) -> Self {
         Self {
             entries,
             packed: None,
@@ -44,23 +51,23 @@ impl Batch {
 
     /// Entries whose bodies are stored together, unless they are short or a view of the database
     /// reads one.
-    pub fn packed(entries: Vec<Unlinked>) -> Self {
+    pub fn packed(entries: Vec<EncodedEvent>) -> Self {
         let bytes: usize = entries.iter().map(|entry| entry.body.len()).sum();
-        let stays_text = |it: &Unlinked| it.is_queried || it.body.contains('\n');
+        let stays_text = |it: &EncodedEvent| it.is_queried || it.body.contains('\n');
         let is_packed = (MIN_BYTES..=MAX_BYTES).contains(&bytes) && !entries.iter().any(stays_text);
         let packed = is_packed.then(|| pack(&bodies(entries.iter()))).flatten();
         Self { entries, packed }
     }
 
-    /// Returns the columns `body` and `packed` of the entry at `index`, if all before it are written
-    /// in this transaction too.
-    pub fn stored(&self, index: usize, all_before: bool) -> (&str, Option<Vec<u8>>) {
-        let is_last = index + 1 == self.entries.len();
-        match (&self.packed, self.entries.get(index)) {
-            (None, Some(entry)) => (&entry.body, None),
-            (Some(packed), _) if is_last && all_before => ("", Some(packed.clone())),
-            _ => ("", None),
-        }
+    /// Returns the body of the entry at `index` as it is stored after `written` entries of this batch.
+    pub fn stored(&self, index: usize, written: usize) -> StoredBody<'_> {
+        let has_all = index == written && index + 1 == self.entries.len();
+        let text = match (&self.packed, self.entries.get(index)) {
+            (None, Some(entry)) => &entry.body,
+            _ => "",
+        };
+        let packed = self.packed.clone().filter(|_| has_all);
+        StoredBody { text, packed }
     }
 
     /// Returns what the last of the `written` entries must have as `packed`, if not all were
@@ -68,7 +75,7 @@ impl Batch {
     ///
     /// # Errors
     /// If the bodies cannot be compressed.
-    pub fn of_rest(&self, written: &[&Unlinked]) -> Result<Option<Vec<u8>>, Error> {
+    pub fn of_rest(&self, written: &[&EncodedEvent]) -> Result<Option<Vec<u8>>, Error> {
         let all = written.len() == self.entries.len();
         if self.packed.is_none() || all || written.is_empty() {
             return Ok(None);
@@ -79,7 +86,7 @@ impl Batch {
     }
 }
 
-fn bodies<'a>(entries: impl Iterator<Item = &'a Unlinked>) -> Vec<&'a str> {
+fn bodies<'a>(entries: impl Iterator<Item = &'a EncodedEvent>) -> Vec<&'a str> {
     entries.map(|entry| &*entry.body).collect()
 }
 

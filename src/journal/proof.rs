@@ -3,7 +3,7 @@
 
 use jiff::Timestamp;
 
-use super::unlinked::{Change, End, change, listed_message, spent as spent_by};
+use super::encoded_event::{Change, End, change, listed_message, spent as spent_by};
 use super::{
     ChainFault, Entry, Error, Event, LearnedChange, LearnedRow, Owner, RunRow, RunState, Store,
     Transcript, learned_scope, verify,
@@ -75,7 +75,7 @@ pub async fn read_proven(store: &dyn Store, id: RunId) -> Result<Option<Proven>,
 /// As [`prove`], with the stored answer that was learned from the run. Returns the first mismatch.
 ///
 /// # Errors
-/// If the learned answer was not read. One that cannot be understood is a mismatch.
+/// If the learned answer was not read. A learned answer that cannot be parsed is a mismatch.
 pub(super) fn prove_with_learned(
     row: &RunRow,
     entries: &[Entry],

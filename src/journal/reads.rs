@@ -7,10 +7,10 @@ use sqlx::{AssertSqlSafe, SqlSafeStr as _};
 
 use super::database::{Bound, Columns as _, Connection, Database, Failure};
 use super::store::{
-    ActionStore, Entry, Error, LearnedStore, Listed, MemoryRow, Owner, Requester, RunFilter,
+    ActionStore, DataStamp, Entry, LearnedStore, Listed, MemoryRow, Owner, Requester, RunFilter,
     RunReader, RunRow, SheetRow, SpendingLimit, SpendingScope,
 };
-use super::{LearnedRow, rows, tool_evidence};
+use super::{Error, LearnedRow, rows, tool_evidence};
 use crate::domain::{EvidenceFocus, Mode, RunId, RunKind, Source, Usd};
 
 pub(super) const RUN: &str = "SELECT * FROM runs WHERE id = $1";
@@ -103,7 +103,7 @@ impl<D: Database> RunReader for D {
     }
 
     async fn exposure(&self, limit: &SpendingLimit) -> Result<Usd, Error> {
-        Ok(exposure(&mut *self.reader().await?, limit).await?)
+        Ok(exposure(&mut self.reader().await?, limit).await?)
     }
 }
 
@@ -249,14 +249,25 @@ impl<D: Database> LearnedStore for D {
 
 /// A run changes one sheet or memory, so the last runs with their number tell one state from another.
 /// `$1`: source, `$2`: user.
-pub(super) const STAMP: &str = "
+const STAMP: &str = "
     SELECT (SELECT COUNT(*) || ' ' || COALESCE(SUM(updated_ms), 0) || ' ' || COALESCE(MAX(run), '')
             FROM sheets WHERE source = $1 AND user_id = $2) || ' ' ||
            (SELECT COUNT(*) || ' ' || COALESCE(MAX(run), '')
             FROM memories WHERE source = $1 AND user_id = $2) AS stamp";
 
+/// True if the user's data still have a stamp.
+pub(super) async fn is_current<C: Connection>(
+    connection: &mut C,
+    stamp: &DataStamp,
+) -> Result<bool, Failure> {
+    let values = user_values(stamp.source, &stamp.user_id);
+    let now = connection.row(STAMP, values).await?;
+    let now = now.map(|row| row.text("stamp")).transpose()?;
+    Ok(now.as_ref() == Some(&stamp.text))
+}
+
 /// Returns source and user, for the data of a user in all guilds.
-pub(super) fn stamp_values(source: Source, user: &str) -> Vec<Bound> {
+fn user_values(source: Source, user: &str) -> Vec<Bound> {
     vec![source.into_str().into(), user.into()]
 }
 
@@ -318,19 +329,24 @@ impl<D: Database> ActionStore for D {
         found.as_ref().map(rows::memory).transpose()
     }
 
-    async fn stamp(&self, owner: &Owner) -> Result<String, Error> {
-        let values = stamp_values(owner.source, &owner.user_id);
+    async fn stamp(&self, owner: &Owner) -> Result<DataStamp, Error> {
+        let values = user_values(owner.source, &owner.user_id);
         let found = self.read_inline(STAMP, values).await?;
-        found
+        let text = found
             .first()
-            .map_or(Ok(String::new()), |row| row.text("stamp"))
+            .map_or(Ok(String::new()), |row| row.text("stamp"))?;
+        Ok(DataStamp {
+            source: owner.source,
+            user_id: owner.user_id.clone(),
+            text,
+        })
     }
 
     async fn stored_bytes(&self, owner: &Owner) -> Result<u64, Error> {
         let statement = "
             SELECT COALESCE((SELECT SUM(OCTET_LENGTH(content)) FROM memories WHERE source = $1 AND user_id = $2), 0)
                  + COALESCE((SELECT SUM(OCTET_LENGTH(sheet)) FROM sheets WHERE source = $1 AND user_id = $2), 0) AS n";
-        let values = stamp_values(owner.source, &owner.user_id);
+        let values = user_values(owner.source, &owner.user_id);
         let mut reader = self.reader().await?;
         Ok(reader.number(statement, values).await?)
     }

@@ -3,10 +3,15 @@
 use std::sync::Arc;
 
 use super::event::{
-    AgentFinished, CROSS_CHECKED, Event, Gated, Hinted, Planned, RoundSkipped, RoundStarted,
-    SOLVER_JUDGED, Scored, SolverJudged, Synthesized, Trimmed, agent_key, scored_key, trimmed_key,
+    AgentFinished, CROSS_CHECKED, CallSettled, DECIDED, Event, Gated, Hinted, Planned,
+    RoundSkipped, RoundStarted, SOLVER_JUDGED, Scored, SolverJudged, Synthesized, Trimmed,
+    agent_key, scored_key, settled_key, trimmed_key,
 };
 use super::evidence::CrossChecked;
+use super::learned_event::Decided;
+use super::tool_event::{
+    Explained, StepFinished, StepStarted, step_finished_key, step_started_key,
+};
 use crate::domain::Agent;
 
 /// One step, with the event that records its output. [`super::RunContext::step`] performs it.
@@ -42,10 +47,10 @@ pub fn plan() -> Step<Planned> {
     step!(Planned, "plan")
 }
 
-/// The panel as the cap allows it; with an epoch, fitted again by a resumed process; with a wave,
+/// The panel as the cap allows it; with an epoch, fitted again by a resumed process; with a refit,
 /// because calls cost less than they were reserved for.
-pub fn trim(epoch: Option<i64>, wave: Option<u32>) -> Step<Trimmed> {
-    step!(Trimmed, trimmed_key(epoch, wave))
+pub fn trim(epoch: Option<i64>, refit: Option<u32>) -> Step<Trimmed> {
+    step!(Trimmed, trimmed_key(epoch, refit))
 }
 
 /// The start of a round.
@@ -83,7 +88,32 @@ pub fn synthesis() -> Step<Arc<Synthesized>> {
     step!(Synthesized, "synthesis")
 }
 
-/// Whether the answer ships, with the figures behind it.
+/// Whether the answer ships, with its confidence.
 pub fn gate() -> Step<Gated> {
     step!(Gated, "gate")
+}
+
+/// How the request is answered: by a learned answer, or by the committee.
+pub fn decision() -> Step<Box<Decided>> {
+    step!(Decided, DECIDED)
+}
+
+/// The end of a call.
+pub fn settled(call: &str) -> Step<CallSettled> {
+    step!(CallSettled, settled_key(call))
+}
+
+/// The start of a step of a tool plan.
+pub fn tool_started(step_id: &str) -> Step<StepStarted> {
+    step!(StepStarted, step_started_key(step_id))
+}
+
+/// The end of a step of a tool plan.
+pub fn tool_finished(step_id: &str) -> Step<Box<StepFinished>> {
+    step!(StepFinished, step_finished_key(step_id))
+}
+
+/// The explanation of the ended steps of a tool plan.
+pub fn explanation() -> Step<Explained> {
+    step!(Explained, "explanation")
 }

@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Archive, Event, LearnedRow};
+use super::{Archive, Error, Event, LearnedRow};
 use crate::domain::{EvidenceFocus, Mode, Question, RunId, RunKind, Scope, Source, Usd};
 
 /// A journal entry as it is stored.
@@ -25,6 +25,13 @@ pub struct Entry {
     pub prev: String,
     pub hash: String,
     pub event: Event,
+}
+
+impl Entry {
+    /// True for the last entry of a run's work. Feedback may follow it.
+    pub fn is_end(&self) -> bool {
+        matches!(self.event, Event::Finished(_))
+    }
 }
 
 /// The state of a run.
@@ -206,25 +213,29 @@ pub struct RunFilter {
     pub limit: u32,
 }
 
-/// How a run continues after its acceptance.
+/// What follows the acceptance of a run, in the same transaction.
 #[derive(Debug, Clone, PartialEq)]
-pub enum AfterAction {
-    /// It is an action that is over. These are all its further events, including the last. With a
-    /// stamp, only if the user's sheets and memories still have this [`ActionStore::stamp`].
-    End(Vec<Event>, Option<String>),
+pub enum AcceptThen {
+    /// The run is an action that is over.
+    Finish {
+        /// All its further events, including the last.
+        events: Vec<Event>,
+        /// Write only if the user's sheets and memories still have this stamp.
+        if_stamp: Option<DataStamp>,
+    },
     /// This process claims the run and works on it.
-    Hold {
+    Claim {
         owner: String,
         lease: Duration,
-        told: Told,
+        ack: AckTiming,
     },
 }
 
 /// When a client learns that its run was accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Told {
+pub enum AckTiming {
     /// Before the run works. So the acceptance must survive a crash of the machine.
-    AtOnce,
+    Immediate,
     /// With the reply. The acceptance survives the end of the process. The commit that waits for the
     /// disk before the first call also has the acceptance.
     WithReply,
@@ -232,15 +243,15 @@ pub enum Told {
 
 /// The result of accepting a run that ends or is claimed at once.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ActionStart {
+pub enum StartOutcome {
     /// The journal has the run with its end.
-    Ended,
+    Finished,
     /// The journal has the run, and this process has its lease.
-    Held(Lease),
+    Leased(Lease),
     /// Another action of the user came between, and nothing was written.
-    Changed,
+    Conflict,
     /// The run was not accepted. The value is never [`Acceptance::New`].
-    Not(Acceptance),
+    Refused(Acceptance),
 }
 
 /// The owner of sheets and memories: one user in one guild, or outside of guilds.
@@ -249,6 +260,25 @@ pub struct Owner {
     pub source: Source,
     pub user_id: String,
     pub guild_id: Option<String>,
+}
+
+impl Owner {
+    pub fn of(question: &Question) -> Self {
+        Self {
+            source: question.source,
+            user_id: question.user.id.clone(),
+            guild_id: question.context.guild_id.clone(),
+        }
+    }
+}
+
+/// The state of a user's sheets and memories, in all guilds, when a command read them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DataStamp {
+    pub(super) source: Source,
+    pub(super) user_id: String,
+    /// Changes whenever a sheet or a memory of the user changes.
+    pub(super) text: String,
 }
 
 /// The current version of a character sheet.
@@ -311,39 +341,7 @@ pub enum Annotated {
     Unknown,
 }
 
-/// Why a store operation failed.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// The database cannot be reached, is locked, or its disk is full. The text contains no address
-    /// and no statement.
-    #[error("the database is not available: {0}")]
-    Unavailable(String),
-    /// A stored value is invalid.
-    #[error("corrupt data in {table}.{column} of {id}")]
-    Corrupt {
-        table: &'static str,
-        column: &'static str,
-        id: String,
-    },
-    /// The serialized event could not be parsed back.
-    #[error("an event cannot be written down: {0}")]
-    Unwritable(String),
-    #[error("the run was taken over by another process")]
-    LeaseLost,
-    #[error("the run is being cancelled")]
-    CancelRequested,
-    #[error("{0}")]
-    Migration(String),
-    /// The archive is not a complete, unaltered, finished run.
-    #[error("the archive of run {run} cannot be taken in: {why}")]
-    Unsound { run: RunId, why: String },
-    /// This kind of database has its own tool for the operation.
-    #[error("{0}")]
-    Unsupported(&'static str),
-}
-
-/// The database behind the journal, with all its concerns. A consumer that needs only one of them
-/// takes that trait.
+/// The database behind the journal. A consumer that needs only one of its concerns takes that trait.
 ///
 /// `now` and `at` are the times that are recorded. Whether a lease has expired is judged by one
 /// clock that all processes on the database share. For a SQLite file it is the machine's clock, so
@@ -414,11 +412,10 @@ pub trait JournalStore: Send + Sync {
     /// Writes the run's row and its first entry in one transaction.
     async fn accept(&self, run: NewRun) -> Result<Acceptance, Error>;
 
-    /// Accepts a run and claims it in one transaction. If the run is an action that is over, the same
-    /// transaction writes its end and the effects of its events instead. An action that ends at once
-    /// is free. Its commit survives the end of the process, but need not wait for the disk. For a
-    /// run that is held, [`Told`] decides that.
-    async fn begin(&self, run: NewRun, then: AfterAction) -> Result<ActionStart, Error>;
+    /// Accepts a run, and finishes or claims it in the same transaction. The commit of an action that
+    /// finishes at once survives the end of the process, but need not wait for the disk. For a run that
+    /// is claimed, [`AckTiming`] decides that.
+    async fn begin(&self, run: NewRun, then: AcceptThen) -> Result<StartOutcome, Error>;
 
     /// Claims a run that is queued, or whose lease has expired. Raises its epoch.
     async fn claim(
@@ -439,14 +436,25 @@ pub trait JournalStore: Send + Sync {
 
     /// Appends events in one transaction with the fence: the lease must still be valid. Skips an
     /// event whose key the run already has. Refuses `CallSent` and `Executed` events while the run
-    /// is being cancelled. Returns the last sequence number.
+    /// is being cancelled.
     ///
     /// # Errors
     /// [`Error::LeaseLost`] and [`Error::CancelRequested`], besides errors of the database.
-    async fn append(&self, lease: &Lease, at: Timestamp, events: &[&Event]) -> Result<i64, Error>;
+    async fn append(&self, lease: &Lease, at: Timestamp, events: &[&Event]) -> Result<(), Error> {
+        self.append_if(None, lease, at, events).await.map(drop)
+    }
 
-    /// Appends to the journals of finished runs, in one transaction: all notes are written or none.
-    /// Needs no lease.
+    /// As [`JournalStore::append`], if the user's sheets and memories still have this stamp. Returns
+    /// false if not; then nothing was written.
+    async fn append_if(
+        &self,
+        stamp: Option<&DataStamp>,
+        lease: &Lease,
+        at: Timestamp,
+        events: &[&Event],
+    ) -> Result<bool, Error>;
+
+    /// Appends to the journals of finished runs: all notes or none. Needs no lease.
     async fn annotate(&self, at: Timestamp, notes: Vec<Note>) -> Result<Annotated, Error>;
 
     async fn cancel(&self, id: RunId) -> Result<CancelOutcome, Error>;
@@ -501,8 +509,8 @@ pub trait ActionStore: Send + Sync {
     /// Returns the owner's memory that an action has added.
     async fn memory(&self, owner: &Owner, run: RunId) -> Result<Option<MemoryRow>, Error>;
 
-    /// Returns a text that changes whenever a sheet or a memory of the user changes, in any guild.
-    async fn stamp(&self, owner: &Owner) -> Result<String, Error>;
+    /// Returns the stamp of the user's data, in all guilds.
+    async fn stamp(&self, owner: &Owner) -> Result<DataStamp, Error>;
 
     /// Returns the bytes of the user's sheets and memories in all guilds.
     async fn stored_bytes(&self, owner: &Owner) -> Result<u64, Error>;
@@ -535,7 +543,7 @@ pub trait AdminStore: Send + Sync {
     /// Stores a run from another database, after verifying its chain.
     ///
     /// # Errors
-    /// [`Error::Unsound`] for a broken chain, an unfinished run, or an event that cannot be parsed.
+    /// [`Error::InvalidArchive`] for a broken chain, an unfinished run, or an event that cannot be parsed.
     async fn restore(&self, archive: &Archive) -> Result<Restored, Error>;
 
     /// Returns how many runs may be deleted: they finished before a moment, and so did all executions
@@ -566,7 +574,7 @@ pub trait BackendStore: Send + Sync {
     }
 
     /// Returns the runs that other processes announce, until the connection is lost.
-    async fn news(&self) -> Result<BoxStream<'static, RunId>, Error> {
+    async fn notifications(&self) -> Result<BoxStream<'static, RunId>, Error> {
         Ok(Box::pin(stream::pending()))
     }
 

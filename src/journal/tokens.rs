@@ -3,8 +3,9 @@
 use async_trait::async_trait;
 use jiff::Timestamp;
 
+use super::Error;
 use super::database::Database;
-use super::store::{Error, TokenRow, TokenStore};
+use super::store::{TokenRow, TokenStore};
 use super::{rows, writes};
 use crate::domain::Scope;
 

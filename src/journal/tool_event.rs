@@ -8,7 +8,7 @@ use crate::domain::{EvidenceFocus, RunId, ToolPlan};
 /// How a run of tools was submitted.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-pub enum ToolIntake {
+pub enum ToolSubmission {
     /// A request for a plan, with the evidence that the model is shown.
     Plan {
         focus: EvidenceFocus,
@@ -220,11 +220,11 @@ pub enum ExplanationSource {
 }
 
 /// Returns the key of the event that a step of a plan is about to run.
-pub fn step_started_key(step: &str) -> String {
+pub(super) fn step_started_key(step: &str) -> String {
     format!("step/{step}/started")
 }
 
 /// Returns the key of the event that a step of a plan ended.
-pub fn step_finished_key(step: &str) -> String {
+pub(super) fn step_finished_key(step: &str) -> String {
     format!("step/{step}/finished")
 }

@@ -59,6 +59,19 @@ const Q8: &str = "SELECT code AS name, COUNT(*) AS n,
         GROUP BY c.code, m.run, m.seq, m.tool, m.at_ms) fixes
     GROUP BY code ORDER BY MAX(at_ms) DESC, code LIMIT $1";
 
+/// The evidence queries, by the names that plans cite.
+#[derive(Debug, Clone, Copy, strum::IntoStaticStr)]
+enum Query {
+    Q1,
+    Q2,
+    Q3,
+    Q4,
+    Q5,
+    Q6,
+    Q7,
+    Q8,
+}
+
 /// Gathers the summaries of all queries, by name.
 pub(super) async fn gather<D: Database>(
     database: &D,
@@ -70,14 +83,18 @@ pub(super) async fn gather<D: Database>(
         |about: &Option<String>| -> Vec<Bound> { vec![MAX_ROWS.into(), about.clone().into()] };
     let all = || vec![MAX_ROWS.into()];
     let queries = [
-        ("Q1", Q1, all()),
-        ("Q2", Q2, all()),
-        ("Q3", Q3, named(code)),
-        ("Q4", Q4, named(file)),
-        ("Q5", Q5, all()),
-        ("Q7", Q7, all()),
-        ("Q8", Q8, [named(code), vec![file.clone().into()]].concat()),
-        ("Q6", Q6, vec![1.into(), file.clone().into()]),
+        (Query::Q1, Q1, all()),
+        (Query::Q2, Q2, all()),
+        (Query::Q3, Q3, named(code)),
+        (Query::Q4, Q4, named(file)),
+        (Query::Q5, Q5, all()),
+        (Query::Q7, Q7, all()),
+        (
+            Query::Q8,
+            Q8,
+            [named(code), vec![file.clone().into()]].concat(),
+        ),
+        (Query::Q6, Q6, vec![1.into(), file.clone().into()]),
     ];
     let mut reader = database.reader().await?;
     for (query, statement, values) in queries {
@@ -87,28 +104,29 @@ pub(super) async fn gather<D: Database>(
             let good = |column: &str| row.whole(column).map(|ok| ok == 1);
             let name = row.text("name")?;
             rows.push(match query {
-                "Q1" => json!({ "tool": name, "count": whole("n")?, "successes": whole("successes")?,
+                Query::Q1 => json!({ "tool": name, "count": whole("n")?, "successes": whole("successes")?,
                                 "last_success": good("good")? }),
-                "Q2" => json!({ "tool": name, "count": whole("n")?, "last_error": short(row.text_or_null("error")?) }),
-                "Q3" => json!({ "code": name, "occurrences": whole("n")? }),
-                "Q4" => json!({ "file": name, "executions": whole("n")?, "last": if good("good")? { "success" } else { "failure" } }),
-                "Q5" => json!({ "execution_id": name, "tool": row.text("tool")?, "success": good("good")?,
+                Query::Q2 => json!({ "tool": name, "count": whole("n")?, "last_error": short(row.text_or_null("error")?) }),
+                Query::Q3 => json!({ "code": name, "occurrences": whole("n")? }),
+                Query::Q4 => json!({ "file": name, "executions": whole("n")?, "last": if good("good")? { "success" } else { "failure" } }),
+                Query::Q5 => json!({ "execution_id": name, "tool": row.text("tool")?, "success": good("good")?,
                                 "error": short(row.text_or_null("error")?) }),
-                "Q7" => json!({ "code": name, "file": row.text("file")?, "count": whole("n")? }),
-                "Q8" => {
+                Query::Q7 => json!({ "code": name, "file": row.text("file")?, "count": whole("n")? }),
+                Query::Q8 => {
                     let (gaps, tools) = (row.text("gaps")?, row.text("tools")?);
                     let gaps = gaps.split(',').filter_map(|gap| gap.parse().ok());
                     let tools: BTreeSet<&str> = tools.split(',').collect();
                     json!({ "code": name, "fix_attempts": whole("n")?, "temporal_gaps": gaps.collect::<Vec<i64>>(),
                             "tools": tools })
                 }
-                _ => {
+                Query::Q6 => {
                     let at = Timestamp::from_millisecond(whole("n")?).unwrap_or_default();
                     json!({ "file": name, "tool": row.text("tool")?, "success": good("good")?, "timestamp": at.to_string() })
                 }
             });
         }
-        summaries.insert(query.to_owned(), Value::Array(rows));
+        let name: &str = query.into();
+        summaries.insert(name.to_owned(), Value::Array(rows));
     }
     Ok(Value::Object(summaries))
 }

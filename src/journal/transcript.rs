@@ -8,7 +8,7 @@ use super::{
     Planned, Proposed, RoundSkipped, RoundStarted, Scored, SolverJudged, StepFinished, StepStarted,
     Synthesized, ToolPlanned, Trimmed,
 };
-use crate::domain::{Agent, AgentReport, Assumption, Judgement, TaskType};
+use crate::domain::{Agent, AgentReport, Assumption, CallName, Judgement, TaskType};
 
 /// A later or first round, as the journal has it.
 #[derive(Debug, Clone, Copy)]
@@ -196,10 +196,11 @@ impl<'a> Transcript<'a> {
         answered.collect()
     }
 
-    /// Returns the last call whose name satisfies `wanted`.
-    pub fn last_call(&self, wanted: impl Fn(&str) -> bool) -> Option<&'a CallSent> {
-        let calls = self.calls.iter().rev();
-        calls.map(|call| call.sent).find(|sent| wanted(&sent.call))
+    /// Returns the last answered call whose name satisfies `wanted`.
+    pub fn last_answered(&self, wanted: impl Fn(CallName) -> bool) -> Option<&'a CallSent> {
+        let answered = self.calls.iter().rev().filter(|call| call.is_answered());
+        let mut sent = answered.map(|call| call.sent);
+        sent.find(|sent| sent.name().is_some_and(&wanted))
     }
 }
 

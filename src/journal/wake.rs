@@ -11,8 +11,8 @@ use crate::domain::RunId;
 
 /// What listeners know of a run.
 #[derive(Debug, Clone, Default)]
-struct News {
-    /// Incremented if only the database can tell what is new.
+struct RunUpdate {
+    /// Incremented if only the database can update what is new.
     unread: u64,
     /// The run's end, if this process has written it.
     finished: Option<Arc<Finished>>,
@@ -21,7 +21,7 @@ struct News {
 /// Publishes which runs have new entries. Only a hint: readers poll as well.
 #[derive(Debug, Clone)]
 pub struct Wake {
-    listeners: Arc<Mutex<BTreeMap<RunId, watch::Sender<News>>>>,
+    listeners: Arc<Mutex<BTreeMap<RunId, watch::Sender<RunUpdate>>>>,
     own: broadcast::Sender<RunId>,
 }
 
@@ -38,27 +38,27 @@ impl Wake {
     /// Notifies the listeners of a run whose row this process has changed.
     pub fn up(&self, run: RunId) {
         let _ = self.own.send(run);
-        self.pass_on(run);
+        self.notify_local(run);
     }
 
     /// Notifies the listeners of a run in progress that this process has written entries.
     pub(super) fn written(&self, run: RunId) {
         let _ = self.own.send(run);
-        self.tell(run, |_| {});
+        self.update(run, |_| {});
     }
 
     /// Notifies the listeners of a run whose end this process has written.
     pub(super) fn finished(&self, run: RunId, finished: Finished) {
         let _ = self.own.send(run);
-        self.tell(run, |news| news.finished = Some(Arc::new(finished)));
+        self.update(run, |update| update.finished = Some(Arc::new(finished)));
     }
 
     /// Notifies the listeners of a run that another process has written to.
-    pub fn pass_on(&self, run: RunId) {
-        self.tell(run, |news| news.unread = news.unread.wrapping_add(1));
+    pub fn notify_local(&self, run: RunId) {
+        self.update(run, |update| update.unread = update.unread.wrapping_add(1));
     }
 
-    fn tell(&self, run: RunId, change: impl FnOnce(&mut News)) {
+    fn update(&self, run: RunId, change: impl FnOnce(&mut RunUpdate)) {
         if let Some(sender) = self.senders().get(&run) {
             sender.send_modify(change);
         }
@@ -66,11 +66,11 @@ impl Wake {
 
     /// Subscribes to the notifications of one run, from now on.
     pub fn listen(&self, run: RunId) -> Listener {
-        let news = self.senders().entry(run).or_default().subscribe();
-        let unread = news.borrow().unread;
+        let updates = self.senders().entry(run).or_default().subscribe();
+        let unread = updates.borrow().unread;
         Listener {
             run,
-            news,
+            updates,
             unread,
             wake: self.clone(),
         }
@@ -82,7 +82,7 @@ impl Wake {
         self.own.subscribe()
     }
 
-    fn senders(&self) -> MutexGuard<'_, BTreeMap<RunId, watch::Sender<News>>> {
+    fn senders(&self) -> MutexGuard<'_, BTreeMap<RunId, watch::Sender<RunUpdate>>> {
         self.listeners
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -93,7 +93,7 @@ impl Wake {
 #[derive(Debug)]
 pub struct Listener {
     run: RunId,
-    news: watch::Receiver<News>,
+    updates: watch::Receiver<RunUpdate>,
     /// What [`Listener::end`] returned last.
     unread: u64,
     wake: Wake,
@@ -103,22 +103,23 @@ impl Listener {
     /// Waits until there is a notification after the last one that was received.
     pub async fn notified(&mut self) {
         // The sender lives as long as its last listener, so this cannot fail.
-        let _ = self.news.changed().await;
+        let _ = self.updates.changed().await;
     }
 
     /// Waits for the end of the run. Returns `None` if the database must be read to know more.
     pub async fn end(&mut self) -> Option<Arc<Finished>> {
-        let is_news = |news: &News| news.finished.is_some() || news.unread != self.unread;
-        let news = self.news.wait_for(is_news).await.ok()?;
-        self.unread = news.unread;
-        news.finished.clone()
+        let is_newer =
+            |update: &RunUpdate| update.finished.is_some() || update.unread != self.unread;
+        let update = self.updates.wait_for(is_newer).await.ok()?;
+        self.unread = update.unread;
+        update.finished.clone()
     }
 }
 
 impl Drop for Listener {
     fn drop(&mut self) {
         let mut senders = self.wake.senders();
-        self.news = watch::Sender::default().subscribe();
+        self.updates = watch::Sender::default().subscribe();
         if senders
             .get(&self.run)
             .is_some_and(|sender| sender.receiver_count() == 0)

@@ -6,21 +6,34 @@ use async_trait::async_trait;
 use futures_util::future::BoxFuture;
 use jiff::Timestamp;
 
-use super::database::{Bound, Columns as _, Connection, Database, Durability, Failure, Statement};
+use super::chain::Position;
+use super::database::{Bound, Columns, Connection, Database, Durability, Failure, Statement};
 use super::effects::{Origin, project_effect};
-use super::packed::Batch;
-use super::reads::{BY_KEY, STAMP, exposure, stamp_values};
+use super::encoded_event::{self, Change, EncodedEvent, End};
+use super::packed::{Batch, StoredBody};
+use super::reads::{BY_KEY, exposure, is_current};
 use super::rows;
-use super::unlinked::{self, Change, End, Unlinked};
 use super::{
-    Acceptance, Accepted, ActionStart, AfterAction, Annotated, CancelOutcome, Claim, Claimed,
-    Continues, Error, Event, JournalStore, Learned, LearnedChange, Lease, LeaseState, NewRun, Note,
-    Told, chain,
+    AcceptThen, Acceptance, Accepted, AckTiming, Annotated, CancelOutcome, Claim, Claimed,
+    Continues, DataStamp, Error, Event, JournalStore, Learned, LearnedChange, Lease, LeaseState,
+    NewRun, Note, StartOutcome, chain,
 };
 use crate::domain::{RunId, search_words};
 
-/// The sequence number and the hash of a run's last entry.
-type Head = (i64, String);
+/// A run's last entry.
+pub(super) struct Head {
+    pub seq: i64,
+    pub hash: String,
+}
+
+impl Head {
+    fn of(row: &impl Columns) -> Result<Self, Error> {
+        Ok(Self {
+            seq: row.whole("head_seq")?,
+            hash: row.text("head_hash")?,
+        })
+    }
+}
 
 /// Keeps the key of a request that joins a run, so that its repetition gets the same reply.
 const KEEP_KEY: &str = "
@@ -103,28 +116,30 @@ impl<D: Database> JournalStore for D {
     async fn accept(&self, run: NewRun) -> Result<Acceptance, Error> {
         let started = start(self, run, Durability::Machine, Beginning::default()).await?;
         Ok(match started {
-            ActionStart::Not(why) => why,
-            ActionStart::Ended | ActionStart::Held(_) | ActionStart::Changed => Acceptance::New,
+            StartOutcome::Refused(why) => why,
+            StartOutcome::Finished | StartOutcome::Leased(_) | StartOutcome::Conflict => {
+                Acceptance::New
+            }
         })
     }
 
     /// Writes an action that has ended, or accepts and claims a run.
-    async fn begin(&self, run: NewRun, then: AfterAction) -> Result<ActionStart, Error> {
+    async fn begin(&self, run: NewRun, then: AcceptThen) -> Result<StartOutcome, Error> {
         let mut stamp = None;
         let (durability, events, held) = match then {
-            AfterAction::End(events, read) => {
-                stamp = read;
+            AcceptThen::Finish { events, if_stamp } => {
+                stamp = if_stamp;
                 (Durability::Process, events, None)
             }
-            AfterAction::Hold { owner, lease, told } => {
+            AcceptThen::Claim { owner, lease, ack } => {
                 let held = Lease {
                     run: run.id,
                     owner,
                     epoch: 1,
                 };
-                let durability = match told {
-                    Told::AtOnce => Durability::Machine,
-                    Told::WithReply => Durability::Process,
+                let durability = match ack {
+                    AckTiming::Immediate => Durability::Machine,
+                    AckTiming::WithReply => Durability::Process,
                 };
                 let claimed = vec![Event::Claimed(held.claimed())];
                 (durability, claimed, Some((held, lease)))
@@ -162,8 +177,8 @@ impl<D: Database> JournalStore for D {
                     owner: owner.clone(),
                     epoch: row.whole("epoch")?,
                 };
-                let head = (row.whole("head_seq")?, row.text("head_hash")?);
-                let claimed = Unlinked::of(&Event::Claimed(lease.claimed()))?;
+                let head = Head::of(&row)?;
+                let claimed = EncodedEvent::of(&Event::Claimed(lease.claimed()))?;
                 link(tx, lease.run, *at, &Batch::plain(vec![claimed]), head).await?;
                 Ok(Some(lease))
             })
@@ -194,15 +209,32 @@ impl<D: Database> JournalStore for D {
         .await
     }
 
-    /// Appends to a run that a lease permits to write. Returns the last sequence number. A result that
-    /// was paid for is worth the wait for the next primary, or for space on the disk. An entry that was
-    /// written before a connection broke is not written again: its key is unique.
-    async fn append(&self, lease: &Lease, at: Timestamp, events: &[&Event]) -> Result<i64, Error> {
-        let batch = Batch::packed(Unlinked::all(events.iter().copied())?);
-        let input = (lease.clone(), at, batch);
+    /// Appends to a run that a lease permits to write. A result that was paid for is worth the wait for
+    /// the next primary, or for space on the disk. An entry that was written before a connection broke is
+    /// not written again: its key is unique. With a stamp there is no second attempt, because the first
+    /// may have changed it.
+    async fn append_if(
+        &self,
+        stamp: Option<&DataStamp>,
+        lease: &Lease,
+        at: Timestamp,
+        events: &[&Event],
+    ) -> Result<bool, Error> {
+        let batch = Batch::packed(EncodedEvent::all(events.iter().copied())?);
+        let durability = match stamp {
+            None => Durability::Outage,
+            Some(_) => Durability::Machine,
+        };
+        let input = (stamp.cloned(), lease.clone(), at, batch);
         let written = self
-            .write(Durability::Outage, input, |tx, (lease, at, batch)| {
+            .write(durability, input, |tx, (stamp, lease, at, batch)| {
                 Box::pin(async move {
+                    if let Some(stamp) = stamp {
+                        D::lock_data(tx, stamp).await?;
+                        if !is_current(tx, stamp).await? {
+                            return Ok(false);
+                        }
+                    }
                     let Some(row) = tx.row(D::FENCE, lease.values(None)).await? else {
                         return Err(Error::LeaseLost.into());
                     };
@@ -210,8 +242,8 @@ impl<D: Database> JournalStore for D {
                     if row.whole("cancel_requested")? != 0 && needs_consent {
                         return Err(Error::CancelRequested.into());
                     }
-                    let head = (row.whole("head_seq")?, row.text("head_hash")?);
-                    link(tx, lease.run, *at, batch, head).await
+                    link(tx, lease.run, *at, batch, Head::of(&row)?).await?;
+                    Ok(true)
                 })
             })
             .await;
@@ -222,7 +254,7 @@ impl<D: Database> JournalStore for D {
         // Rows are locked in the same order everywhere.
         notes.sort_by_key(|note| note.run);
         let packed = notes.into_iter().map(|note| {
-            let batch = Batch::packed(Unlinked::all(&note.events)?);
+            let batch = Batch::packed(EncodedEvent::all(&note.events)?);
             Ok((note.run, note.head_seq, batch))
         });
         let packed = packed.collect::<Result<Vec<_>, Error>>()?;
@@ -240,7 +272,10 @@ impl<D: Database> JournalStore for D {
                     if row.head_seq != *head_seq {
                         return Ok(Annotated::Changed);
                     }
-                    heads.push((row.head_seq, row.head_hash));
+                    heads.push(Head {
+                        seq: row.head_seq,
+                        hash: row.head_hash,
+                    });
                 }
                 for ((run, _, batch), head) in notes.iter().zip(heads) {
                     link(tx, *run, *at, batch, head).await?;
@@ -276,7 +311,7 @@ impl<D: Database> JournalStore for D {
 struct Beginning {
     events: Vec<Event>,
     /// Nothing is written unless the user's sheets and memories still have this stamp.
-    stamp: Option<String>,
+    stamp: Option<DataStamp>,
     /// The lease of the first claim, with its duration.
     held: Option<(Lease, Duration)>,
 }
@@ -287,7 +322,7 @@ async fn start<D: Database>(
     run: NewRun,
     durability: Durability,
     beginning: Beginning,
-) -> Result<ActionStart, Error> {
+) -> Result<StartOutcome, Error> {
     database.in_place()?;
     database.has_reserve()?;
     let accepted = Event::Accepted(Box::new(run.accepted.clone()));
@@ -297,7 +332,9 @@ async fn start<D: Database>(
         held,
     } = beginning;
     // A statement reads the body of the first.
-    let batch = Batch::plain(Unlinked::all(std::iter::once(&accepted).chain(&events))?);
+    let batch = Batch::plain(EncodedEvent::all(
+        std::iter::once(&accepted).chain(&events),
+    )?);
     let written = database
         .write(
             durability,
@@ -306,26 +343,25 @@ async fn start<D: Database>(
                 Box::pin(async move {
                     D::lock(tx, run).await?;
                     if let Some(not) = refusal(tx, run).await? {
-                        return Ok(ActionStart::Not(not));
+                        return Ok(StartOutcome::Refused(not));
                     }
-                    if let Some(read) = stamp {
-                        let question = &run.accepted.question;
-                        let values = stamp_values(question.source, &question.user.id);
-                        let now = tx.row(STAMP, values).await?;
-                        let now = now.map(|row| row.text("stamp")).transpose()?;
-                        if now.as_ref() != Some(read) {
-                            return Ok(ActionStart::Changed);
-                        }
+                    if let Some(stamp) = stamp
+                        && !is_current(tx, stamp).await?
+                    {
+                        return Ok(StartOutcome::Conflict);
                     }
                     tx.change(insert_run(run)).await?;
-                    let head = (0, chain::GENESIS.to_owned());
+                    let head = Head {
+                        seq: 0,
+                        hash: chain::GENESIS.to_owned(),
+                    };
                     link(tx, run.id, run.at, batch, head).await?;
                     let Some((held, duration)) = held else {
-                        return Ok(ActionStart::Ended);
+                        return Ok(StartOutcome::Finished);
                     };
                     let values = held.values(D::lease(run.at, *duration));
                     tx.change((D::HOLD, values)).await?;
-                    Ok(ActionStart::Held(held.clone()))
+                    Ok(StartOutcome::Leased(held.clone()))
                 })
             },
         )
@@ -344,7 +380,7 @@ pub(super) fn insert_run(run: &NewRun) -> Statement {
         question.user.id.as_str().into(),
         context.guild_id.as_deref().unwrap_or("").into(),
         context.channel_id.as_deref().unwrap_or("").into(),
-        unlinked::listed_message(&run.accepted).into(),
+        encoded_event::listed_message(&run.accepted).into(),
         run.accepted
             .parent()
             .map(|parent| parent.to_string())
@@ -363,13 +399,12 @@ pub(super) fn insert_run(run: &NewRun) -> Statement {
     (statement, values)
 }
 
-/// Inserts an entry, unless the run already has its key. Its body may be empty if the last of the
-/// entries that are written with it has `packed` bodies.
+/// Inserts an entry, unless the run already has its key.
 pub(super) fn insert_entry(
     run: &str,
-    (seq, at_ms): (i64, i64),
+    position: Position,
     key: &str,
-    (body, packed): (&str, Option<Vec<u8>>),
+    body: StoredBody<'_>,
     hash: &str,
 ) -> Statement {
     let statement = "
@@ -377,21 +412,21 @@ pub(super) fn insert_entry(
         ON CONFLICT (run, key) DO NOTHING";
     let values = vec![
         run.into(),
-        seq.into(),
-        at_ms.into(),
+        position.seq.into(),
+        position.at_ms.into(),
         key.into(),
-        body.into(),
+        body.text.into(),
         hash.into(),
-        packed.into(),
+        body.packed.into(),
     ];
     (statement, values)
 }
 
 /// Sets the head of a run, and adds nano-dollars to its spent amount.
-pub(super) fn set_head(run: &str, (seq, hash): Head, spent: i64) -> Statement {
+pub(super) fn set_head(run: &str, head: Head, spent: i64) -> Statement {
     let statement = "
         UPDATE runs SET head_seq = $1, head_hash = $2, spent_nanos = spent_nanos + $3 WHERE id = $4";
-    let values = vec![seq.into(), hash.into(), spent.into(), run.into()];
+    let values = vec![head.seq.into(), head.hash.into(), spent.into(), run.into()];
     (statement, values)
 }
 
@@ -460,24 +495,27 @@ fn project_learned(run: &str, at_ms: Bound, learned: Learned) -> Statement {
     )
 }
 
-/// Appends to the chain after `head`, and updates the row. Returns the last sequence number.
+/// Appends to the chain after `head`, and updates the row.
 async fn link<C: Connection>(
     connection: &mut C,
     run: RunId,
     at: Timestamp,
     batch: &Batch,
-    head: Head,
-) -> Result<i64, Failure> {
-    let (mut seq, mut prev) = head;
+    mut head: Head,
+) -> Result<(), Failure> {
     let (id, mut spent) = (run.to_string(), 0_i64);
     let mut written = Vec::with_capacity(batch.entries.len());
     for (index, entry) in batch.entries.iter().enumerate() {
-        let place = (seq + 1, at.as_millisecond());
-        let hash = chain::link(run, place, &entry.key, &entry.body, &prev);
-        let stored = batch.stored(index, written.len() == index);
-        let inserted = insert_entry(&id, place, &entry.key, stored, &hash);
+        let position = Position {
+            seq: head.seq + 1,
+            at_ms: at.as_millisecond(),
+        };
+        let hash = chain::link(run, position, &entry.key, &entry.body, &head.hash);
+        let stored = batch.stored(index, written.len());
+        let inserted = insert_entry(&id, position, &entry.key, stored, &hash);
         if connection.change(inserted).await? > 0 {
-            (seq, prev) = (place.0, hash);
+            let seq = position.seq;
+            head = Head { seq, hash };
             written.push(entry);
             spent = entry.spent.saturating_add(spent);
             if let Some(change) = entry.change.clone() {
@@ -489,11 +527,11 @@ async fn link<C: Connection>(
     }
     if let Some(packed) = batch.of_rest(&written)? {
         let statement = "UPDATE entries SET packed = $1 WHERE run = $2 AND seq = $3";
-        let values = vec![Some(packed).into(), id.as_str().into(), seq.into()];
+        let values = vec![Some(packed).into(), id.as_str().into(), head.seq.into()];
         connection.change((statement, values)).await?;
     }
-    connection.change(set_head(&id, (seq, prev), spent)).await?;
-    Ok(seq)
+    connection.change(set_head(&id, head, spent)).await?;
+    Ok(())
 }
 
 impl Lease {

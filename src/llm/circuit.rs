@@ -48,7 +48,7 @@ pub enum CircuitPosition {
 
 /// What the end of a call says about the provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Outcome {
+pub(super) enum Signal {
     /// The provider works.
     Success,
     /// The provider fails.
@@ -59,17 +59,17 @@ pub(super) enum Outcome {
 
 /// Classifies the end of a call. `timeout` is the call's time limit. A refusal for the rate counts only
 /// if the call has a fallback, which is better than to wait.
-pub(super) fn sign(
+pub(super) fn classify(
     result: &Result<ChatReply, Error>,
     (timeout, has_fallback): (Duration, bool),
     patience: Duration,
-) -> Outcome {
+) -> Signal {
     let Err(error) = result else {
-        return Outcome::Success;
+        return Signal::Success;
     };
     match error.kind {
-        ErrorKind::Timeout(_) if timeout < patience => Outcome::None,
-        ErrorKind::Status { status: 429, .. } if !has_fallback => Outcome::Success,
+        ErrorKind::Timeout(_) if timeout < patience => Signal::None,
+        ErrorKind::Status { status: 429, .. } if !has_fallback => Signal::Success,
         ErrorKind::Connect
         | ErrorKind::Broken
         | ErrorKind::Timeout(_)
@@ -78,13 +78,13 @@ pub(super) fn sign(
         | ErrorKind::Status {
             status: 408 | 429 | 500..=599,
             ..
-        } => Outcome::Failure,
+        } => Signal::Failure,
         // A provider that refuses the request itself works.
-        ErrorKind::Status { .. } | ErrorKind::Unfit | ErrorKind::TooLong { .. } => Outcome::Success,
+        ErrorKind::Status { .. } | ErrorKind::Unfit | ErrorKind::TooLong { .. } => Signal::Success,
         ErrorKind::Account { .. }
         | ErrorKind::Saturated
         | ErrorKind::Throttled { .. }
-        | ErrorKind::CircuitOpen { .. } => Outcome::None,
+        | ErrorKind::CircuitOpen { .. } => Signal::None,
     }
 }
 
@@ -102,8 +102,8 @@ pub(super) struct Circuit {
     failures: u32,
     since: Instant,
     last: Instant,
-    /// When the last call ended well. A failure of a call that began before tells of another time.
-    well: Option<Instant>,
+    /// When the last call succeeded. A failure of a call that began before does not count.
+    last_success: Option<Instant>,
     /// Until when the circuit is open, and half-open from then on. `None` if it is closed.
     open_until: Option<Instant>,
     probing: bool,
@@ -121,7 +121,7 @@ impl Circuit {
             failures: 0,
             since: now,
             last: now,
-            well: None,
+            last_success: None,
             open_until: None,
             probing: false,
             opened_total: 0,
@@ -159,21 +159,26 @@ impl Circuit {
 
     /// Records a call's outcome. While the circuit is not closed, only that of a probe counts.
     /// Returns the new position if it has changed.
-    pub fn note(&mut self, permit: Permit, sign: Outcome, now: Instant) -> Option<CircuitPosition> {
+    pub fn record(
+        &mut self,
+        permit: Permit,
+        signal: Signal,
+        now: Instant,
+    ) -> Option<CircuitPosition> {
         if permit.probe {
             self.probing = false;
         } else if self.open_until.is_some() {
             return None;
         }
-        match sign {
-            Outcome::None => None,
-            Outcome::Success => {
+        match signal {
+            Signal::None => None,
+            Signal::Success => {
                 self.failures = 0;
-                self.well = Some(now);
+                self.last_success = Some(now);
                 self.open_until.take().map(|_| CircuitPosition::Closed)
             }
-            Outcome::Failure if !permit.probe && self.well > Some(permit.begun) => None,
-            Outcome::Failure => {
+            Signal::Failure if !permit.probe && self.last_success > Some(permit.begun) => None,
+            Signal::Failure => {
                 // Failures of long ago do not make a new one the last of many.
                 if self.failures == 0 || now - self.last > self.settings.open_for {
                     (self.failures, self.since) = (0, now);
@@ -208,26 +213,26 @@ mod tests {
     };
 
     /// Makes a call that ends at once.
-    fn called(circuit: &mut Circuit, outcome: Outcome, now: Instant) -> Option<CircuitPosition> {
+    fn called(circuit: &mut Circuit, signal: Signal, now: Instant) -> Option<CircuitPosition> {
         let permit = circuit.admit(now).unwrap();
-        circuit.note(permit, outcome, now)
+        circuit.record(permit, signal, now)
     }
 
     #[test]
     fn failures_in_a_row_open_it_and_a_success_between_them_does_not() {
         let now = Instant::now();
         let mut circuit = Circuit::new(SETTINGS);
-        for sign in [
-            Outcome::Failure,
-            Outcome::Failure,
-            Outcome::Success,
-            Outcome::Failure,
-            Outcome::None,
-            Outcome::Failure,
+        for signal in [
+            Signal::Failure,
+            Signal::Failure,
+            Signal::Success,
+            Signal::Failure,
+            Signal::None,
+            Signal::Failure,
         ] {
-            assert_eq!(called(&mut circuit, sign, now), None);
+            assert_eq!(called(&mut circuit, signal, now), None);
         }
-        let opened = called(&mut circuit, Outcome::Failure, now);
+        let opened = called(&mut circuit, Signal::Failure, now);
         assert_eq!(opened, Some(CircuitPosition::Open));
         let later = now + Duration::from_secs(4);
         assert_eq!(circuit.admit(later), Err(Duration::from_secs(6)));
@@ -242,15 +247,15 @@ mod tests {
         // A run with three agents fails four times each, in less than its pauses together.
         for tenths in 0..12 {
             let now = start + Duration::from_millis(300 * tenths);
-            assert_eq!(called(&mut circuit, Outcome::Failure, now), None);
+            assert_eq!(called(&mut circuit, Signal::Failure, now), None);
         }
-        let well = called(&mut circuit, Outcome::Success, start + span);
+        let well = called(&mut circuit, Signal::Success, start + span);
         assert_eq!(well, None);
         for seconds in [5, 6, 7, 8] {
             let now = start + Duration::from_secs(seconds);
-            assert_eq!(called(&mut circuit, Outcome::Failure, now), None);
+            assert_eq!(called(&mut circuit, Signal::Failure, now), None);
         }
-        let opened = called(&mut circuit, Outcome::Failure, start + 2 * span + span / 4);
+        let opened = called(&mut circuit, Signal::Failure, start + 2 * span + span / 4);
         assert_eq!(opened, Some(CircuitPosition::Open));
     }
 
@@ -260,21 +265,21 @@ mod tests {
         let mut circuit = Circuit::new(SETTINGS);
         let early = circuit.admit(start).unwrap();
         for _ in 0..3 {
-            called(&mut circuit, Outcome::Failure, start);
+            called(&mut circuit, Signal::Failure, start);
         }
         // While it is open, a call that was begun before says nothing.
-        assert_eq!(circuit.note(early, Outcome::Success, start), None);
+        assert_eq!(circuit.record(early, Signal::Success, start), None);
         assert_eq!(circuit.position(start), CircuitPosition::Open);
         let later = start + Duration::from_secs(10);
         assert_eq!(circuit.position(later), CircuitPosition::HalfOpen);
         let probe = circuit.admit(later).unwrap();
         assert_eq!(circuit.admit(later), Err(Duration::ZERO));
-        let failed = circuit.note(probe, Outcome::Failure, later);
+        let failed = circuit.record(probe, Signal::Failure, later);
         assert_eq!(failed, Some(CircuitPosition::Open));
         let latest = later + Duration::from_secs(10);
         // A dropped probe says nothing. The next call is a probe again.
-        assert_eq!(called(&mut circuit, Outcome::None, latest), None);
-        let succeeded = called(&mut circuit, Outcome::Success, latest);
+        assert_eq!(called(&mut circuit, Signal::None, latest), None);
+        let succeeded = called(&mut circuit, Signal::Success, latest);
         assert_eq!(succeeded, Some(CircuitPosition::Closed));
         assert_eq!(circuit.opened_total, 2);
     }
@@ -288,22 +293,22 @@ mod tests {
         let timeout = ErrorKind::Timeout(Duration::from_secs(1));
         let of = |kind| Err(Error::new("p", kind, ""));
         let cases = [
-            (ErrorKind::Connect, Outcome::Failure),
-            (ErrorKind::Unreadable, Outcome::Failure),
-            (status(529), Outcome::Failure),
-            (status(429), Outcome::Failure),
-            (status(400), Outcome::Success),
-            (status(401), Outcome::Success),
-            (ErrorKind::Saturated, Outcome::None),
-            (timeout.clone(), Outcome::Failure),
+            (ErrorKind::Connect, Signal::Failure),
+            (ErrorKind::Unreadable, Signal::Failure),
+            (status(529), Signal::Failure),
+            (status(429), Signal::Failure),
+            (status(400), Signal::Success),
+            (status(401), Signal::Success),
+            (ErrorKind::Saturated, Signal::None),
+            (timeout.clone(), Signal::Failure),
         ];
         let patience = SETTINGS.patience;
         for (kind, expected) in cases {
-            assert_eq!(sign(&of(kind), (patience, true), patience), expected);
+            assert_eq!(classify(&of(kind), (patience, true), patience), expected);
         }
-        let waits = sign(&of(status(429)), (patience, false), patience);
-        assert_eq!(waits, Outcome::Success);
-        let hasty = sign(&of(timeout), (Duration::from_secs(1), true), patience);
-        assert_eq!(hasty, Outcome::None);
+        let waits = classify(&of(status(429)), (patience, false), patience);
+        assert_eq!(waits, Signal::Success);
+        let hasty = classify(&of(timeout), (Duration::from_secs(1), true), patience);
+        assert_eq!(hasty, Signal::None);
     }
 }

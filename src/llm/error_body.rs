@@ -41,21 +41,35 @@ pub(super) fn status_of(code: Option<u64>) -> u16 {
     code.filter(|code| (400..600).contains(code)).unwrap_or(502)
 }
 
-/// Parses `{"error": {"message", "type", "code"}}` and the variants `{"error": "text"}` and
-/// `{"message": "text"}`.
+/// Parses `{"error": {"message", "type", "code"}}`, the variants `{"error": "text"}` and
+/// `{"message": "text"}`, and the `detail` of services on FastAPI.
 pub(super) fn from_body(status: u16, body: &Value) -> Option<Fault> {
     let error = &body["error"];
     let text = |name: &str| error[name].as_str();
-    let message = text("message")
-        .or(error.as_str())
-        .or(body["message"].as_str())
-        .or(text("type"))?;
+    let detail = || details(&body["detail"]).or_else(|| details(body.pointer("/message/detail")?));
+    let said = text("message").or(error.as_str());
+    let said = said.or(body["message"].as_str()).or(text("type"));
+    let message = &said.map(str::to_owned).or_else(detail)?;
     let code = text("code").or_else(|| text("type")).unwrap_or_default();
     let detail = match text("type") {
         Some(kind) if !message.contains(kind) => format!("{kind}: {message}"),
         _ => message.to_owned(),
     };
     Some((kind_of(status, code, message), detail))
+}
+
+/// Returns the text of a `detail`: as it is, or the path and the message of each wrong field.
+fn details(detail: &Value) -> Option<String> {
+    let of_field = |field: &Value| {
+        let path = field["loc"].as_array()?.iter();
+        let path = path.map(|part| part.as_str().map_or(part.to_string(), str::to_owned));
+        let path = path.collect::<Vec<_>>().join(".");
+        Some(format!("{path}: {}", field["msg"].as_str()?))
+    };
+    let fields = || Some(detail.as_array()?.iter().filter_map(of_field).collect());
+    let fields: Option<Vec<String>> = fields();
+    let text = detail.as_str().map(str::to_owned);
+    text.or(fields.map(|it| it.join("; ")).filter(|it| !it.is_empty()))
 }
 
 /// Returns what an error's status, code and message stand for. Groq refuses output that does not
@@ -225,6 +239,21 @@ mod tests {
             (error.retry(), error.may_be_billed()),
             (Retryable::AfterMs(0), true)
         );
+    }
+
+    #[test]
+    fn rejected_fields_are_named() {
+        let fields = json!([{ "loc": ["body", "reasoning_effort"], "msg": "Extra inputs are not permitted" }]);
+        for body in [
+            json!({ "detail": fields }),
+            json!({ "message": { "detail": fields } }),
+        ] {
+            let (_, detail) = from_body(422, &body).unwrap();
+            assert_eq!(
+                detail,
+                "body.reasoning_effort: Extra inputs are not permitted"
+            );
+        }
     }
 
     #[test]

@@ -13,7 +13,7 @@ use std::time::Duration;
 use tokio::sync::{Notify, Semaphore, SemaphorePermit};
 use tokio::time::{Instant, timeout};
 
-use super::circuit::Outcome;
+use super::circuit::Signal;
 use super::{ChatReply, ChatRequest, Error, ErrorKind};
 
 /// A lowering of the limit: the share of the calls under way that is kept, and the least limit.
@@ -52,15 +52,15 @@ const SLOW_SECONDS: f64 = 1.0;
 /// The usual latency of a kind is the mean of about this many calls.
 const REMEMBERED: f64 = 4096.0;
 
-/// The places for calls that a provider has for all its models.
-pub(super) struct ProviderPlaces {
+/// The limit on the calls of a provider, for all its models together.
+pub(super) struct ProviderLimit {
     permits: Semaphore,
     most: usize,
     /// Told when a call ends or stops waiting.
     changed: Arc<Notify>,
 }
 
-impl ProviderPlaces {
+impl ProviderLimit {
     pub(super) fn new(most: usize, changed: Arc<Notify>) -> Self {
         let most = most.clamp(1, Semaphore::MAX_PERMITS);
         Self {
@@ -74,14 +74,14 @@ impl ProviderPlaces {
 /// The adaptive limit of one model at one provider.
 pub(super) struct Limit {
     permits: Semaphore,
-    provider: Arc<ProviderPlaces>,
+    provider: Arc<ProviderLimit>,
     /// False for a model in this process, whose capacity is known.
     is_adaptive: bool,
     state: Mutex<State>,
 }
 
 struct State {
-    /// At least 1, at most the provider's places.
+    /// At least 1, at most the provider's limit.
     limit: f64,
     in_flight: usize,
     waiting: usize,
@@ -92,12 +92,13 @@ struct State {
     /// When the last call that ended well did.
     answered: Option<Instant>,
     window: Window,
-    /// The usual latency, by the kind of call.
-    usual: BTreeMap<Kind, Usual>,
+    /// The usual latency, by the magnitude of the output.
+    usual: BTreeMap<OutputMagnitude, Usual>,
 }
 
-/// Calls of one kind take about as long: the order of magnitude of their output.
-type Kind = u32;
+/// The order of magnitude of a call's output, log2 of `max_tokens`. Calls of one magnitude take about
+/// as long.
+type OutputMagnitude = u32;
 
 /// A mean latency in seconds, of this many calls.
 #[derive(Default)]
@@ -121,12 +122,12 @@ pub struct Load {
     pub limit: usize,
     pub in_flight: usize,
     pub waiting: usize,
-    /// The free places of its provider.
+    /// How many more calls its provider may get.
     pub free: usize,
 }
 
 impl Limit {
-    pub(super) fn new(provider: Arc<ProviderPlaces>, is_adaptive: bool) -> Self {
+    pub(super) fn new(provider: Arc<ProviderLimit>, is_adaptive: bool) -> Self {
         let state = State {
             limit: provider.most as f64,
             in_flight: 0,
@@ -155,9 +156,9 @@ impl Limit {
         }
     }
 
-    /// Waits for a place in the order of the calls, first among those of the model. So a model that
-    /// takes few calls does not keep the provider's places. `None` if `patience` passes first.
-    pub(super) async fn place(&self, patience: Duration) -> Option<Place<'_>> {
+    /// Waits for a permit in the order of the calls, first among those of the model. So a model that
+    /// takes few calls does not keep the provider's permits. `None` if `patience` passes first.
+    pub(super) async fn permit(&self, patience: Duration) -> Option<CallPermit<'_>> {
         // This is still fair: a released permit goes to the first waiting call, so none is free
         // while calls wait.
         let (permits, asked) = match self.free_permits() {
@@ -176,7 +177,7 @@ impl Limit {
         };
         self.state().in_flight += 1;
         let begun = Instant::now();
-        Some(Place {
+        Some(CallPermit {
             limit: self,
             permits: Some(permits),
             begun,
@@ -216,10 +217,10 @@ impl Limit {
     }
 }
 
-/// A place among the calls of the model, and one of its provider.
+/// A permit of the model, and one of its provider.
 type Permits<'a> = (SemaphorePermit<'a>, SemaphorePermit<'a>);
 
-/// A call that waits for its place.
+/// A call that waits for its permit.
 struct Queued<'a>(&'a Limit);
 
 impl Drop for Queued<'_> {
@@ -230,7 +231,7 @@ impl Drop for Queued<'_> {
 }
 
 /// The right to make one call.
-pub(super) struct Place<'a> {
+pub(super) struct CallPermit<'a> {
     limit: &'a Limit,
     permits: Option<Permits<'a>>,
     begun: Instant,
@@ -238,23 +239,23 @@ pub(super) struct Place<'a> {
     pub(super) waited: Option<Duration>,
 }
 
-impl Place<'_> {
-    /// Adapts the limit to the result of the call, which the circuit breaker takes as `outcome`.
-    pub(super) fn note(
+impl CallPermit<'_> {
+    /// Adapts the limit to the result of the call, which the circuit breaker takes as `signal`.
+    pub(super) fn record(
         &self,
         request: &ChatRequest,
         result: &Result<ChatReply, Error>,
-        outcome: Outcome,
+        signal: Signal,
     ) {
         if !self.limit.is_adaptive {
             return;
         }
         let mut state = self.limit.state();
-        match (result, outcome) {
+        match (result, signal) {
             (Ok(_), _) => {
                 state.answered = Some(Instant::now());
-                let kind = request.max_tokens.max(1).ilog2();
-                let is_slow = state.is_slow(kind, self.begun.elapsed());
+                let magnitude = request.max_tokens.max(1).ilog2();
+                let is_slow = state.is_slow(magnitude, self.begun.elapsed());
                 if is_slow && self.begun >= state.lowered {
                     self.limit.lower(&mut state, &SLOW);
                 } else if state.in_flight + state.waiting >= state.limit as usize {
@@ -262,8 +263,8 @@ impl Place<'_> {
                     self.limit.permits.add_permits(added);
                 }
             }
-            (Err(error), outcome) if self.begun >= state.lowered => {
-                if let Some(lowering) = lowering_after(error, outcome) {
+            (Err(error), signal) if self.begun >= state.lowered => {
+                if let Some(lowering) = lowering_after(error, signal) {
                     self.limit.lower(&mut state, lowering);
                 }
             }
@@ -272,7 +273,7 @@ impl Place<'_> {
     }
 }
 
-impl Drop for Place<'_> {
+impl Drop for CallPermit<'_> {
     fn drop(&mut self) {
         let mut state = self.limit.state();
         state.in_flight -= 1;
@@ -301,9 +302,9 @@ impl State {
     }
 
     /// Notes a latency. True if the last calls took much longer than is usual for their kinds.
-    fn is_slow(&mut self, kind: Kind, latency: Duration) -> bool {
+    fn is_slow(&mut self, magnitude: OutputMagnitude, latency: Duration) -> bool {
         let latency = latency.as_secs_f64();
-        let usual = self.usual.entry(kind).or_default();
+        let usual = self.usual.entry(magnitude).or_default();
         let before = if usual.calls > 0.0 {
             usual.mean
         } else {
@@ -324,9 +325,9 @@ impl State {
 }
 
 /// Returns how an error lowers the limit, if the provider cannot take as many calls as it gets.
-fn lowering_after(error: &Error, outcome: Outcome) -> Option<&'static Lowering> {
+fn lowering_after(error: &Error, signal: Signal) -> Option<&'static Lowering> {
     match error.kind {
-        ErrorKind::Timeout(_) if outcome == Outcome::Failure => Some(&TIMED_OUT),
+        ErrorKind::Timeout(_) if signal == Signal::Failure => Some(&TIMED_OUT),
         ErrorKind::Status {
             status: 429 | 503 | 529,
             ..
@@ -383,12 +384,12 @@ mod tests {
         }
     }
 
-    fn places(most: usize) -> Arc<ProviderPlaces> {
-        Arc::new(ProviderPlaces::new(most, Arc::default()))
+    fn provider_limit(most: usize) -> Arc<ProviderLimit> {
+        Arc::new(ProviderLimit::new(most, Arc::default()))
     }
 
     fn limit(most: usize) -> Limit {
-        Limit::new(places(most), true)
+        Limit::new(provider_limit(most), true)
     }
 
     /// Has so many clients make calls one after the other.
@@ -399,13 +400,13 @@ mod tests {
         };
         let client = || async {
             for _ in 0..calls {
-                let place = limit.place(request.timeout).await.unwrap();
+                let permit = limit.permit(request.timeout).await.unwrap();
                 let result = server.answer().await;
-                let outcome = match result {
-                    Ok(_) => Outcome::Success,
-                    Err(_) => Outcome::Failure,
+                let signal = match result {
+                    Ok(_) => Signal::Success,
+                    Err(_) => Signal::Failure,
                 };
-                place.note(&request, &result, outcome);
+                permit.record(&request, &result, signal);
             }
         };
         join_all((0..clients).map(|_| client())).await;
@@ -445,16 +446,16 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_model_that_refuses_or_hangs_leaves_the_others_of_its_provider_their_places() {
-        let shared = places(64);
+        let shared = provider_limit(64);
         let [low, well] = [(); 2].map(|()| Limit::new(Arc::clone(&shared), true));
         let (refusing, serving) = (Server::new(4, true), Server::new(1000, true));
         tokio::join!(load(&low, &refusing, 60, 20), load(&well, &serving, 30, 20));
         assert!(low.load().limit <= 16, "{:?}", low.load());
         assert_eq!(well.load().limit, 64);
         let moment = Duration::from_millis(1);
-        let of_low = join_all((0..64).map(|_| low.place(moment))).await;
-        let of_well = join_all((0..64).map(|_| well.place(moment))).await;
-        let [few, most] = [&of_low, &of_well].map(|places| places.iter().flatten().count());
+        let of_low = join_all((0..64).map(|_| low.permit(moment))).await;
+        let of_well = join_all((0..64).map(|_| well.permit(moment))).await;
+        let [few, most] = [&of_low, &of_well].map(|permits| permits.iter().flatten().count());
         assert_eq!(few + most, 64, "{few} and {most}");
         assert!(few <= 16, "{few} and {most}");
     }

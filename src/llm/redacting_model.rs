@@ -61,7 +61,7 @@ impl ChatModel for RedactingModel {
             let (bounded, was_bounded) = usage::bounded(request, usage);
             if was_bounded {
                 metrics::counter!("conclave_usage_bounded_total").increment(1);
-                tracing::warn!(model = request.model, reported = ?usage, booked = ?bounded, "a usage that cannot be");
+                tracing::warn!(model = request.model, reported = ?usage, booked = ?bounded, "an impossible usage");
             }
             reply.usage = Some(bounded);
         }

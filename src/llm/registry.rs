@@ -1,5 +1,5 @@
-//! The providers by name. Each has places for calls, and each of its models a concurrency limit and a
-//! circuit breaker.
+//! The providers by name. Each has a limit on its calls, and each of its models a limit of its own and
+//! a circuit breaker.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,8 +11,8 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::anthropic::Anthropic;
-use super::circuit::{self, BreakerSettings, Circuit, CircuitPosition, Outcome, Permit};
-use super::limit::{Limit, Load, ProviderPlaces};
+use super::circuit::{self, BreakerSettings, Circuit, CircuitPosition, Permit, Signal};
+use super::limit::{Limit, Load, ProviderLimit};
 use super::openai::OpenAi;
 use super::redacting_model::RedactingModel;
 use super::run_slots::RunSlots;
@@ -87,7 +87,7 @@ impl Registry {
         let changed = Arc::clone(&self.changed);
         let limited = Limited {
             provider: name.clone(),
-            places: Arc::new(ProviderPlaces::new(max_concurrent, changed)),
+            limit: Arc::new(ProviderLimit::new(max_concurrent, changed)),
             is_adaptive,
             model,
             breaker: self.breaker,
@@ -184,7 +184,7 @@ impl Registry {
 /// A provider with a fair concurrency limit and a circuit breaker per model.
 struct Limited {
     provider: String,
-    places: Arc<ProviderPlaces>,
+    limit: Arc<ProviderLimit>,
     is_adaptive: bool,
     model: Arc<dyn ChatModel>,
     breaker: BreakerSettings,
@@ -207,7 +207,7 @@ impl Limited {
         let mut guards = self.guards();
         let guard = guards.entry(model.to_owned()).or_insert_with(|| Guard {
             circuit: Circuit::new(self.breaker),
-            limit: Arc::new(Limit::new(Arc::clone(&self.places), self.is_adaptive)),
+            limit: Arc::new(Limit::new(Arc::clone(&self.limit), self.is_adaptive)),
         });
         look(guard)
     }
@@ -226,47 +226,54 @@ impl Limited {
         Error::new(&self.provider, kind, "")
     }
 
-    fn note(&self, model: &str, ticket: Permit, sign: Outcome) {
-        let noted = |circuit: &mut Circuit| circuit.note(ticket, sign, Instant::now());
+    fn record(&self, model: &str, permit: Permit, signal: Signal) {
+        let record = |circuit: &mut Circuit| circuit.record(permit, signal, Instant::now());
         let (provider, open_seconds) = (&self.provider, self.breaker.open_for.as_secs());
-        match self.with_circuit(model, noted) {
+        match self.with_circuit(model, record) {
             Some(CircuitPosition::Open) => {
-                let said = "the circuit opened: the model is not asked for a while";
-                tracing::warn!(provider, model, open_seconds, "{said}");
+                tracing::warn!(
+                    provider,
+                    model,
+                    open_seconds,
+                    "the circuit opened: the model is not asked for a while"
+                );
             }
             Some(_) => {
-                let said = "the circuit closed: the model answers again";
-                tracing::info!(provider, model, "{said}");
+                tracing::info!(
+                    provider,
+                    model,
+                    "the circuit closed: the model answers again"
+                );
             }
             None => {}
         }
     }
 
     /// Makes the call if the circuit admits it, and records the outcome.
-    async fn admitted(&self, request: &ChatRequest) -> (Result<ChatReply, Error>, Outcome) {
+    async fn admitted(&self, request: &ChatRequest) -> (Result<ChatReply, Error>, Signal) {
         let model = &request.model;
-        let ticket = self.with_circuit(model, |circuit| circuit.admit(Instant::now()));
-        let ticket = match ticket {
-            Ok(ticket) => ticket,
-            Err(wait) => return (Err(self.refused(model, wait)), Outcome::None),
+        let permit = self.with_circuit(model, |circuit| circuit.admit(Instant::now()));
+        let permit = match permit {
+            Ok(permit) => permit,
+            Err(wait) => return (Err(self.refused(model, wait)), Signal::None),
         };
         let mut watch = Watch {
             limited: self,
             model,
-            ticket,
-            sign: Outcome::None,
+            permit,
+            signal: Signal::None,
         };
         let result = self.model.chat(request).await;
-        watch.sign = circuit::sign(
+        watch.signal = circuit::classify(
             &result,
             (request.timeout, request.has_fallback),
             self.breaker.patience,
         );
-        if let (Outcome::Failure, Err(error)) = (watch.sign, &result) {
+        if let (Signal::Failure, Err(error)) = (watch.signal, &result) {
             let cause = error.named();
             self.with_circuit(model, |circuit| circuit.last_failure = Some(cause));
         }
-        (result, watch.sign)
+        (result, watch.signal)
     }
 }
 
@@ -274,13 +281,13 @@ impl Limited {
 struct Watch<'a> {
     limited: &'a Limited,
     model: &'a str,
-    ticket: Permit,
-    sign: Outcome,
+    permit: Permit,
+    signal: Signal,
 }
 
 impl Drop for Watch<'_> {
     fn drop(&mut self) {
-        self.limited.note(self.model, self.ticket, self.sign);
+        self.limited.record(self.model, self.permit, self.signal);
     }
 }
 
@@ -304,9 +311,9 @@ impl ChatModel for Limited {
             return Err(Error::new(&self.provider, kind, ""));
         }
         let saturated = || Error::new(&self.provider, ErrorKind::Saturated, "");
-        let place = limit.place(request.timeout).await;
-        let place = place.ok_or_else(saturated)?;
-        let (result, outcome) = match place.waited {
+        let permit = limit.permit(request.timeout).await;
+        let permit = permit.ok_or_else(saturated)?;
+        let (result, signal) = match permit.waited {
             None => self.admitted(request).await,
             Some(waited) => {
                 let left = request.timeout.saturating_sub(waited);
@@ -320,7 +327,7 @@ impl ChatModel for Limited {
                 self.admitted(&request).await
             }
         };
-        place.note(request, &result, outcome);
+        permit.record(request, &result, signal);
         result
     }
 }

@@ -61,23 +61,25 @@ impl RunSlots {
         RunSlot(Arc::clone(self))
     }
 
-    /// True if a model of the first call has a free place and no call waits for it, if the runs that are
-    /// beginning leave room for the calls of another one, and if few calls wait for each other model. One
-    /// run at a time may always begin.
+    /// True if a run may begin:
+    ///
+    /// - A model of the first call may get another call, and no call waits for it.
+    /// - The limits suffice for the calls of all runs that are beginning. One at a time may always begin.
+    /// - Few calls wait for each other model.
     fn is_free(&self) -> bool {
         if self.first.is_empty() {
             return true;
         }
         let starting = self.starting.load(Ordering::Relaxed);
         let first = self.first.iter().map(|limit| limit.load());
-        let (mut places, mut has_place) = (0, false);
+        let (mut limits, mut is_available) = (0, false);
         for load in first {
-            places += load.limit;
-            has_place |= load.waiting == 0 && load.in_flight < load.limit && load.free > 0;
+            limits += load.limit;
+            is_available |= load.waiting == 0 && load.in_flight < load.limit && load.free > 0;
         }
         let mut others = self.others.iter().map(|limit| limit.load());
-        let has_room = starting == 0 || (starting + 1) * CALLS_AT_ONCE <= places;
-        has_place && has_room && others.all(|load| load.waiting <= load.limit / CALLS_AT_ONCE)
+        let suffices = starting == 0 || (starting + 1) * CALLS_AT_ONCE <= limits;
+        is_available && suffices && others.all(|load| load.waiting <= load.limit / CALLS_AT_ONCE)
     }
 }
 

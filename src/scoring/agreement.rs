@@ -8,11 +8,11 @@ use super::Panel;
 use super::answer::Answer;
 use super::claims::Claim;
 use super::parsed_output::{Given, ParsedOutput, Request};
-use crate::domain::{Basis, Calibration, CrossCheck, Obtained, Resolution};
+use crate::domain::{AgentName, Basis, Calibration, CrossCheck, Obtained, Resolution};
 use crate::text::words;
 
-/// The number of voices of the whole core. Fewer count as missing voices.
-pub(super) const SEATS: usize = 3;
+/// The number of agents of the core, each with a voice. Fewer count as missing voices.
+pub(super) const CORE_SIZE: usize = 3;
 
 /// Agents with the same final answer. Agents are named by their index in the panel.
 #[derive(Debug, Clone, PartialEq)]
@@ -93,9 +93,10 @@ pub(super) fn compare(panel: &Compared<'_>) -> Agreement {
     };
     let differ =
         |a: &[usize], b: &[usize]| any(a, b, &|x, y| x.answer.normal.differs(&y.answer.normal));
-    let told =
-        |a: &Vec<usize>, b: &Vec<usize>| any(a, b, &|x, y| panel.told_same(x, y)) && !differ(a, b);
-    let joined = without_bridges(&equal, components(&equal, told), |a, b| differ(a, b));
+    let merged = |a: &Vec<usize>, b: &Vec<usize>| {
+        any(a, b, &|x, y| panel.found_same_by_cross_check(x, y)) && !differ(a, b)
+    };
+    let joined = without_bridges(&equal, components(&equal, merged), |a, b| differ(a, b));
     let flat = |parts: Vec<usize>| {
         let parts = parts.into_iter().filter_map(|at| equal.get(at));
         parts.flatten().copied().collect::<Vec<usize>>()
@@ -128,7 +129,9 @@ pub(super) fn compare(panel: &Compared<'_>) -> Agreement {
         one_answer,
         counting,
         lost,
-        missing: SEATS.saturating_sub(heard(latest, &nodes)).max(lost),
+        missing: CORE_SIZE
+            .saturating_sub(answered_count(latest, &nodes))
+            .max(lost),
     }
 }
 
@@ -147,16 +150,16 @@ fn order(a: &Group, b: &Group, latest: &[ParsedOutput<'_>]) -> Ordering {
         .then_with(|| a.label.cmp(&b.label))
 }
 
-/// Returns the number of outputs that have a voice on the answer, with those whose answer may only not
-/// have been found: plain texts, which have no field for it, that say something. An output with the
-/// field, which leaves it empty, is a missing voice: it supports no answer.
-fn heard(latest: &[ParsedOutput<'_>], nodes: &[Node<'_>]) -> usize {
-    let is_heard = |now: &&ParsedOutput<'_>| {
+/// Returns the number of outputs that have a voice on the answer. Plain texts that say something
+/// count too: they have no field for the answer, so it may only not have been found. An output that
+/// leaves the field empty is a missing voice: it supports no answer.
+fn answered_count(latest: &[ParsedOutput<'_>], nodes: &[Node<'_>]) -> usize {
+    let has_answered = |now: &&ParsedOutput<'_>| {
         let mut own = nodes.iter().filter(|node| !node.in_first);
         let may_hide_it = now.output.obtained == Obtained::Text && now.news >= 1.0;
         own.any(|node| node.agent == now.agent()) || now.counts() && may_hide_it
     };
-    latest.iter().filter(is_heard).count()
+    latest.iter().filter(has_answered).count()
 }
 
 /// Verdicts that differ by less are equally strong. One that rests on memory is 0.3 weaker than one
@@ -180,13 +183,11 @@ fn without_contradictions(groups: &mut [Group], differing: impl Fn(usize, usize)
 impl Compared<'_> {
     /// True if every call of the cross-check found two answers to be the same. The cross-check
     /// compared the answers of round 1.
-    fn told_same(&self, a: &Node<'_>, b: &Node<'_>) -> bool {
+    fn found_same_by_cross_check(&self, a: &Node<'_>, b: &Node<'_>) -> bool {
         let compared = self.first.is_empty() || a.in_first && b.in_first;
         let both = |call: &CrossCheck| {
-            let has = |group: &Vec<String>, agent: &str| group.iter().any(|name| name == agent);
-            call.same_answers
-                .iter()
-                .any(|group| has(group, a.agent) && has(group, b.agent))
+            let mut groups = call.same_answers.iter();
+            groups.any(|group| group.contains(a.agent) && group.contains(b.agent))
         };
         compared && !self.given.cross_checks.is_empty() && self.given.cross_checks.iter().all(both)
     }
@@ -205,9 +206,9 @@ impl Compared<'_> {
             .iter()
             .filter(|node| node.in_first || self.first.is_empty());
         let verdict = |node: &&Node<'_>| {
-            let name = |at: usize| self.latest.get(at).map_or("", ParsedOutput::agent);
-            let mut claims = self.claims.iter();
-            let claim = claims.find(|claim| claim.is_answer && name(claim.agent) == node.agent)?;
+            let name = |at: usize| self.latest.get(at).map(ParsedOutput::agent);
+            let is_own = |claim: &&Claim<'_>| name(claim.agent) == Some(node.agent);
+            let claim = self.claims.iter().find(|it| it.is_answer && is_own(it))?;
             Some(claim.verdict)
         };
         let label = label.unwrap_or_default();
@@ -254,11 +255,13 @@ impl Compared<'_> {
         all.filter(|(_, vote)| *vote > 0.0).collect()
     }
 
-    /// Returns how far an agent proves a changed answer. A last step that holds is a proof, for an
-    /// answer that is `known` from round 1, and so is a concession whose evidence was checked: a
-    /// calculation, or words of the request that have the answer. Other evidence of a concession counts
-    /// half, as a verdict without evidence does. So does any evidence against an earlier answer whose
-    /// last step holds: an equation can be found for each number.
+    /// Returns how far an agent proves a changed answer:
+    ///
+    /// - 1 by a last step that holds, if the answer is `known` from round 1.
+    /// - 1 by a concession whose evidence was checked: a calculation, or words of the request that
+    ///   have the answer. Half if the last step of the earlier answer holds, because an equation can
+    ///   be found for each number.
+    /// - Half by a concession with other evidence, as for a verdict without evidence.
     fn proof(&self, reading: &ParsedOutput<'_>, known: bool) -> f64 {
         if known && reading.path.last == Some(true) {
             return 1.0;
@@ -267,7 +270,7 @@ impl Compared<'_> {
         let earlier = first.find(|then| then.agent() == reading.agent());
         let was_computed = earlier.is_some_and(|then| then.path.verdict() > 0.0);
         let resolutions = self.given.resolutions.iter();
-        let own = resolutions.filter(|it| it.concedes() && it.claim.agent == reading.agent());
+        let own = resolutions.filter(|it| it.concedes() && it.claim.agent == *reading.agent());
         let has_answer = |evidence: &str| {
             let (said, label) = (words(evidence), reading.answer.as_ref().map(Given::label));
             label.is_some_and(|label| words(&label).iter().all(|word| said.contains(word)))
@@ -316,7 +319,7 @@ struct Node<'a> {
     in_first: bool,
     /// The index of the agent among the readings of its round.
     at: usize,
-    agent: &'a str,
+    agent: &'a AgentName,
     answer: &'a Given,
 }
 

@@ -6,10 +6,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Output, Panel, Policy, family, judge, report_from_text};
+use super::{Output, Panel, family, judge, report_from_text};
 use crate::domain::{
     AgentReport, AnswerGroup, Confidence, CrossCheck, Demand, Judgement, Obtained, Resolution,
-    Score, TaskType, Terms,
+    Score, ScoringPolicy, TaskType, Terms,
 };
 
 /// A line as parsed from JSON. Unknown fields are ignored.
@@ -24,7 +24,7 @@ struct Line {
     rounds: Option<Vec<Vec<Value>>>,
     #[serde(default)]
     demands: Vec<Demand>,
-    /// The findings of the cross-check: see [`add_calls`].
+    /// The findings of the cross-check: see [`Calls::add`].
     cross_check: Option<Value>,
     #[serde(default)]
     resolutions: Vec<Resolution>,
@@ -80,7 +80,7 @@ impl Recorded {
 
     fn output(&self) -> Output<'_> {
         Output {
-            agent: &self.report.agent,
+            agent: self.report.agent.clone().into(),
             report: &self.report,
             obtained: self.obtained,
             truncated: false,
@@ -127,64 +127,69 @@ pub fn parse(line: &str) -> Result<Record, String> {
         let why = "the first of several rounds is empty: no agent has answered on its own";
         return Err(why.to_owned());
     }
-    let cross_checks = calls(line.cross_check.take())?;
+    let mut calls = Calls::default();
+    if let Some(found) = line.cross_check.take() {
+        calls.add(found, "crossCheck")?;
+    }
     Ok(Record {
         line,
         rounds,
-        cross_checks,
+        cross_checks: calls.all(),
     })
 }
 
-/// Returns the cross-check calls. All single verdicts together form one call.
-fn calls(found: Option<Value>) -> Result<Vec<CrossCheck>, String> {
-    let (mut calls, mut single) = (vec![], CrossCheck::default());
-    if let Some(found) = found {
-        add_calls(found, "crossCheck", (&mut calls, &mut single))?;
-    }
-    if !single.claims.is_empty() {
-        calls.push(single);
-    }
-    Ok(calls)
+/// The cross-check calls of a record.
+#[derive(Default)]
+struct Calls {
+    whole: Vec<CrossCheck>,
+    /// All single verdicts together form one call.
+    single: CrossCheck,
 }
 
-/// Adds the cross-check calls of a value: a verdict on one claim, all findings of a call, a pass of
-/// the journal, its entry `cross_checked`, or a list of them. `place` is where it is in the line.
-fn add_calls(
-    found: Value,
-    place: &str,
-    (calls, single): (&mut Vec<CrossCheck>, &mut CrossCheck),
-) -> Result<(), String> {
-    let wrong = |error: serde_json::Error| format!("{place}: {error}");
-    let mut found = match found {
-        Value::Array(list) => {
-            for (at, found) in list.into_iter().enumerate() {
-                add_calls(found, &format!("{place}/{at}"), (calls, single))?;
+impl Calls {
+    fn all(mut self) -> Vec<CrossCheck> {
+        if !self.single.claims.is_empty() {
+            self.whole.push(self.single);
+        }
+        self.whole
+    }
+
+    /// Adds the calls of a value: a verdict on one claim, all findings of a call, a pass of the
+    /// journal, its entry `cross_checked`, or a list of them. `place` is where it is in the line.
+    fn add(&mut self, found: Value, place: &str) -> Result<(), String> {
+        let wrong = |error: serde_json::Error| format!("{place}: {error}");
+        let mut found = match found {
+            Value::Array(list) => {
+                for (at, found) in list.into_iter().enumerate() {
+                    self.add(found, &format!("{place}/{at}"))?;
+                }
+                return Ok(());
             }
+            Value::Null => return Ok(()),
+            found => found,
+        };
+        for inner in ["data", "passes", "found"] {
+            if let Some(found) = found.get_mut(inner) {
+                let place = format!("{place}/{inner}");
+                return self.add(found.take(), &place);
+            }
+        }
+        if found.get("claim").is_some() {
+            self.single
+                .claims
+                .push(serde_json::from_value(found).map_err(wrong)?);
             return Ok(());
         }
-        Value::Null => return Ok(()),
-        found => found,
-    };
-    for inner in ["data", "passes", "found"] {
-        if let Some(found) = found.get_mut(inner) {
-            let place = format!("{place}/{inner}");
-            return add_calls(found.take(), &place, (calls, single));
+        let fields = ["claims", "sameAnswers", "parts", "conduct", "reports"];
+        if !fields.iter().any(|name| found.get(name).is_some()) {
+            return Err(format!(
+                "{place}: neither a verdict nor a pass of a cross-check"
+            ));
         }
-    }
-    if found.get("claim").is_some() {
-        single
-            .claims
+        self.whole
             .push(serde_json::from_value(found).map_err(wrong)?);
-        return Ok(());
+        Ok(())
     }
-    let fields = ["claims", "sameAnswers", "parts", "conduct", "reports"];
-    if !fields.iter().any(|name| found.get(name).is_some()) {
-        return Err(format!(
-            "{place}: neither a verdict nor a pass of a cross-check"
-        ));
-    }
-    calls.push(serde_json::from_value(found).map_err(wrong)?);
-    Ok(())
 }
 
 impl Record {
@@ -195,7 +200,7 @@ impl Record {
 
     /// Judges the last round, with the first round as the independent votes. An agent that gives no
     /// output in the last round keeps its earlier one. Returns the line to print.
-    pub fn judge(&self, policy: &Policy) -> Value {
+    pub fn judge(&self, policy: &ScoringPolicy) -> Value {
         let mut latest: Vec<&Recorded> = Vec::new();
         for recorded in self.rounds.iter().flatten() {
             let agent = &recorded.report.agent;
@@ -283,7 +288,7 @@ mod tests {
     fn scored(record: &Value) -> Value {
         parse(&record.to_string())
             .unwrap()
-            .judge(&Policy::default())
+            .judge(&ScoringPolicy::default())
     }
 
     fn said(agent: &str, text: &str) -> Value {
@@ -408,6 +413,19 @@ mod tests {
         ] {
             assert_eq!(c_final(&found), expected, "{found}");
         }
+    }
+
+    #[test]
+    fn the_name_of_a_recorded_agent_may_have_a_colon() {
+        let supported = |other: &str| {
+            let outputs = [said("a", "Lima"), said(other, "Lima")];
+            let verdict = json!({ "claim": "a:u1", "supportedBy": [other] });
+            let record =
+                json!({ "id": 1, "message": "?", "outputs": outputs, "crossCheck": [verdict] });
+            scored(&record)["scores"][0]["features"]["coherence.claims_supported"]["value"].clone()
+        };
+        assert_eq!(supported("llama3:8b"), 1.0);
+        assert_eq!(supported("b"), 1.0);
     }
 
     #[test]

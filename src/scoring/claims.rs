@@ -5,9 +5,11 @@
 use std::collections::BTreeSet;
 
 use super::answer::{self, Answer};
-use super::expr::{Equation, Verdict, equations};
+use super::expr::{Equation, Recomputed, equations};
 use super::parsed_output::ParsedOutput;
-use crate::domain::{Basis, ClaimVerdict, CrossCheck, Holds, Resolution, Unit};
+use crate::domain::{
+    AgentName, Basis, ClaimVerdict, CrossCheck, Holds, ReportRef, Resolution, Unit,
+};
 
 /// The weight of a verdict that rests on memory; 1 for one that rests on a check.
 pub(super) const MEMORY: f64 = 0.7;
@@ -73,25 +75,27 @@ pub(super) fn merge<'a>(
         };
         for unit in reading.key_units() {
             let is_about =
-                |v: &&ClaimVerdict| v.claim.agent == reading.agent() && v.claim.unit == unit.id;
+                |v: &&ClaimVerdict| v.claim.agent == *reading.agent() && v.claim.unit == unit.id;
             let all = calls.iter().flat_map(|call| &call.claims);
             let verdicts: Vec<&ClaimVerdict> = all.filter(is_about).collect();
             let Some(first) = verdicts.first() else {
                 continue;
             };
-            let named = |pick: fn(&ClaimVerdict) -> &Vec<String>| {
+            let named = |pick: fn(&ClaimVerdict) -> &Vec<ReportRef>| {
                 named_by_all(verdicts.iter().map(|v| places(pick(v), latest, agent)))
             };
             let mut contradicted_by = named(|v| &v.contradicted_by);
             let conceded = has_conceded(resolutions, reading.agent(), Some(&unit.id));
             contradicted_by.retain(|(who, own)| {
-                let name = latest.get(*who).map_or("", ParsedOutput::agent);
-                match (conceded, has_conceded(resolutions, name, own.as_deref())) {
+                let other = latest.get(*who);
+                let yields =
+                    |it: &ParsedOutput<'_>| has_conceded(resolutions, it.agent(), own.as_deref());
+                match (conceded, other.is_some_and(yields)) {
                     (false, false) => true,
                     // Both may have come to the position of a third.
                     (true, true) => {
                         let said = text_of(latest.get(agent), &unit.id);
-                        let other = own.as_ref().and_then(|own| text_of(latest.get(*who), own));
+                        let other = own.as_ref().and_then(|own| text_of(other, own));
                         said.zip(other).is_some_and(|(said, other)| said != other)
                     }
                     (true, false) | (false, true) => false,
@@ -123,9 +127,9 @@ pub(super) fn merge<'a>(
 
 /// True if an agent conceded a claim. An objection without a unit counts as conceded with any claim
 /// of its agent.
-fn has_conceded(resolutions: &[Resolution], agent: &str, unit: Option<&str>) -> bool {
+fn has_conceded(resolutions: &[Resolution], agent: &AgentName, unit: Option<&str>) -> bool {
     resolutions.iter().any(|r| {
-        r.concedes() && r.claim.agent == agent && unit.is_none_or(|unit| r.claim.unit == unit)
+        r.concedes() && r.claim.agent == *agent && unit.is_none_or(|unit| r.claim.unit == unit)
     })
 }
 
@@ -185,8 +189,8 @@ fn backing(verdict: &ClaimVerdict, claim: &Unit) -> f64 {
     let states = |it: &Equation| number.as_ref().is_some_and(|own| own.may_be(it.stated));
     let (right, wrong): (Vec<_>, Vec<_>) = found
         .iter()
-        .filter(|it| it.verdict != Verdict::Unclear)
-        .partition(|it| it.verdict == Verdict::Right);
+        .filter(|it| it.recomputed != Recomputed::Unclear)
+        .partition(|it| it.recomputed == Recomputed::Right);
     let (says_claim, others): (Vec<_>, Vec<_>) = right.into_iter().partition(|it| states(it));
     let is_yes = verdict.holds == Holds::Yes;
     // A refutation may quote the equation of the claim.
@@ -206,20 +210,18 @@ fn backing(verdict: &ClaimVerdict, claim: &Unit) -> f64 {
     }
 }
 
-/// Returns the agents that names such as "critic" or "critic:u2" refer to. The claim's own agent
-/// and agents that do not count are left out.
-fn places(names: &[String], readings: &[ParsedOutput<'_>], own: usize) -> Places {
-    let at = |agent: &str| {
+/// Returns the agents of these reports, with the units. The claim's own agent and agents that do not
+/// count are left out.
+fn places(named: &[ReportRef], readings: &[ParsedOutput<'_>], own: usize) -> Places {
+    let at = |agent: &AgentName| {
         let mut all = readings.iter();
         all.position(|r| r.agent() == agent && r.counts())
     };
-    let place = |name: &String| match at(name) {
+    // The name of a recorded agent may have a colon.
+    let place = |it: &ReportRef| match at(&AgentName::from(it.to_string())) {
         Some(at) => Some((at, None)),
-        None => {
-            let (agent, unit) = name.rsplit_once(':')?;
-            Some((at(agent)?, Some(unit.to_owned())))
-        }
+        None => Some((at(&it.agent)?, it.unit.clone())),
     };
-    let places = names.iter().filter_map(place);
+    let places = named.iter().filter_map(place);
     places.filter(|(at, _)| *at != own).collect()
 }

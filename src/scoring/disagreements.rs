@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use super::agreement::{Agreement, Group};
 use super::claims::Claim;
 use super::parsed_output::ParsedOutput;
-use crate::domain::{Disagreement, Position, Unit, UnitRef};
+use crate::domain::{AgentName, Disagreement, Position, Unit, UnitRef};
 use crate::text::clip;
 
 /// The most contested claims that are reported.
@@ -59,7 +59,7 @@ fn is_known(known: &[Disagreement], new: &Disagreement) -> bool {
 
 /// True if each agent of a position states it in a unit that is named.
 fn has_a_unit_each(position: &Position) -> bool {
-    let named = |agent: &String| position.units.iter().any(|unit| unit.agent == *agent);
+    let named = |agent: &AgentName| position.units.iter().any(|unit| unit.agent == *agent);
     position.agents.iter().all(named)
 }
 
@@ -86,10 +86,10 @@ fn join(known: &mut [Disagreement], new: &Disagreement) -> bool {
     true
 }
 
-fn names(readings: &[ParsedOutput<'_>], agents: impl Iterator<Item = usize>) -> Vec<String> {
+fn names(readings: &[ParsedOutput<'_>], agents: impl Iterator<Item = usize>) -> Vec<AgentName> {
     agents
         .filter_map(|at| readings.get(at))
-        .map(|reading| reading.agent().to_owned())
+        .map(|reading| reading.agent().clone())
         .collect()
 }
 
@@ -108,10 +108,8 @@ fn final_answers(
     let position = |group: &Group| {
         let unit = |at: &usize| {
             let reading = readings.get(*at).filter(|_| !settled)?;
-            Some(UnitRef::new(
-                reading.agent(),
-                reading.answer_unit.as_deref()?,
-            ))
+            let unit = reading.answer_unit.as_deref()?;
+            Some(UnitRef::new(reading.agent().clone(), unit))
         };
         let agents = if settled {
             &group.backers
@@ -168,11 +166,18 @@ fn detail(claim: &Claim<'_>, readings: &[ParsedOutput<'_>]) -> Disagreement {
         let objectors = against.iter().filter_map(|at| readings.get(*at));
         objectors.flat_map(ParsedOutput::key_units).find(same)
     };
-    let objection = named
-        .or_else(on_topic)
-        .map_or(claim.evidence, |unit| unit.text.as_str());
+    // Without one, it is the summary of an agent that objects, and not what the cross-check says.
+    let summary = || {
+        let objectors = against.iter().filter_map(|at| readings.get(*at));
+        let mut lines = objectors.flat_map(|it| &it.output.report.answer_summary);
+        lines.find(|line| !line.trim().is_empty())
+    };
+    let unit = named.or_else(on_topic).map(|unit| unit.text.as_str());
+    let own = unit.or_else(|| summary().map(String::as_str));
+    let objection = own.unwrap_or(claim.evidence);
     let counting = readings.iter().filter(|reading| reading.counts()).count();
-    let name = |at: usize| readings.get(at).map_or("", ParsedOutput::agent);
+    let reference =
+        |(at, id): (usize, &str)| Some(UnitRef::new(readings.get(at)?.agent().clone(), id));
     Disagreement {
         topic: topic
             .filter(|topic| !topic.trim().is_empty())
@@ -184,15 +189,12 @@ fn detail(claim: &Claim<'_>, readings: &[ParsedOutput<'_>]) -> Disagreement {
             Position {
                 text: cut(said),
                 agents: names(readings, agents.into_iter()),
-                units: vec![UnitRef::new(name(claim.agent), claim.unit)],
+                units: reference((claim.agent, claim.unit)).into_iter().collect(),
             },
             Position {
                 text: cut(objection),
                 agents: names(readings, against.into_iter()),
-                units: units
-                    .iter()
-                    .map(|(at, id)| UnitRef::new(name(*at), id))
-                    .collect(),
+                units: units.into_iter().filter_map(reference).collect(),
             },
         ],
     }

@@ -34,32 +34,35 @@ mod terms;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 pub use crate::domain::{AnswerGroup, Judgement};
 pub use batch::parse as parse_record;
 pub use checks::{declines, repeats_instructions};
 pub use from_text::report_from_text;
 pub use reply_answer::may_give;
+pub use status_caps::is_disproved;
 pub use terms::MAX_UNCHECKED;
 
 use crate::domain::{
-    AgentReport, Calibration, CrossCheck, Demand, Obtained, PartAnswered, Resolution, Score,
-    Status, TaskType, Thresholds,
+    AgentName, AgentReport, CrossCheck, Demand, Obtained, PartAnswered, Resolution, Score,
+    ScoringPolicy, Status, TaskType,
 };
 use agreement::{Agreement, Compared};
 use answer::Answer;
 use axes::Context;
 use claims::Claim;
-use expr::{Equation, Verdict, equations};
+use expr::{Equation, Recomputed, equations};
 use parsed_output::{MAX_UNITS, ParsedOutput, Reading, Request};
+use terms::Gains;
 
 use crate::text::{MAX_BYTES, clip, collapse_whitespace};
 
 /// One agent's output before any analysis.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Output<'a> {
-    pub agent: &'a str,
+    pub agent: AgentName,
+    /// The report with the agent's concessions applied.
     pub report: &'a AgentReport,
     pub obtained: Obtained,
     /// True if the model was cut off at its token limit.
@@ -73,6 +76,7 @@ pub struct Output<'a> {
 /// The input of [`judge`]: a request, the latest report of each agent, and the evidence about them.
 #[derive(Debug, Clone, Default)]
 pub struct Panel<'a> {
+    /// The whole request, with what the user answered.
     pub message: &'a str,
     pub task_type: Option<TaskType>,
     /// The countable demands of the request on its answer, as the master stated them.
@@ -88,42 +92,6 @@ pub struct Panel<'a> {
     pub cross_checks: &'a [CrossCheck],
     /// The agents' decisions on their own contested claims in later rounds.
     pub resolutions: &'a [Resolution],
-}
-
-/// The part of the config that scoring depends on.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Policy {
-    pub thresholds: Thresholds,
-    /// The weight of a role in BaseScore; 1 for a role that is not listed.
-    pub weights: BTreeMap<String, f64>,
-    pub max_conflict_penalty: f64,
-    pub max_coverage_bonus: f64,
-    /// A c_final below this threshold leads to a question.
-    pub ask_threshold: f64,
-    pub calibration: Calibration,
-}
-
-impl Default for Policy {
-    fn default() -> Self {
-        Self {
-            thresholds: Thresholds {
-                tau_hard: 0.35,
-                tau_soft: 0.55,
-            },
-            weights: BTreeMap::new(),
-            max_conflict_penalty: 0.60,
-            max_coverage_bonus: 0.10,
-            ask_threshold: 0.70,
-            calibration: Calibration::default(),
-        }
-    }
-}
-
-impl Policy {
-    /// Returns the weight of an agent in BaseScore.
-    pub fn weight(&self, agent: &str) -> f64 {
-        self.weights.get(agent).copied().unwrap_or(1.0)
-    }
 }
 
 /// The most bytes of an answer that show its decimal sign.
@@ -166,21 +134,15 @@ impl Readings {
 
 /// Scores every output of a panel and measures the terms of c_final. The result depends only on the
 /// panel and the policy.
-pub fn judge(panel: &Panel<'_>, policy: &Policy) -> Judgement {
+pub fn judge(panel: &Panel<'_>, policy: &ScoringPolicy) -> Judgement {
     judge_read(panel, Readings::of(panel), policy)
 }
 
 /// As [`judge`], for a panel of which some outputs are read.
-pub fn judge_read(panel: &Panel<'_>, mut read: Readings, policy: &Policy) -> Judgement {
+pub fn judge_read(panel: &Panel<'_>, mut read: Readings, policy: &ScoringPolicy) -> Judgement {
     while read.read_next(panel) {}
-    let read_by_check = if panel.first_round.is_empty() {
-        &panel.outputs
-    } else {
-        &panel.first_round
-    };
-    let calls = (panel.cross_checks, read_by_check.as_slice());
-    let readings = parsed_outputs(&panel.outputs, &read.latest, calls, policy);
-    let first = parsed_outputs(&panel.first_round, &read.first_round, calls, policy);
+    let readings = parsed_outputs(&panel.outputs, &read.latest, panel, policy);
+    let first = parsed_outputs(&panel.first_round, &read.first_round, panel, policy);
     let checked = if first.is_empty() { &readings } else { &first };
     let claims = claims::merge(checked, &readings, panel.cross_checks, panel.resolutions);
     let agreement = agreement::compare(&Compared {
@@ -191,45 +153,39 @@ pub fn judge_read(panel: &Panel<'_>, mut read: Readings, policy: &Policy) -> Jud
         request: &read.request,
         calibration: &policy.calibration,
     });
-    let cross_checked = !panel.cross_checks.is_empty();
-    let kept = satisfied_demands(panel.demands, &readings);
-    let parts = if cross_checked {
-        parts(panel.cross_checks, &readings)
-    } else {
-        kept.clone()
-    };
+    let demands = satisfied_demands(panel.demands, &readings);
     let context = Context {
         request: &read.request,
         readings: &readings,
         agreement: &agreement,
         claims: &claims,
-        cross_checked,
-        parts: &parts,
-        demands: &kept,
+        cross_checked: !panel.cross_checks.is_empty(),
+        parts: parts(panel.cross_checks, &readings).unwrap_or_else(|| demands.clone()),
+        demands,
     };
-    let scores: Vec<Score> = (0..readings.len())
-        .filter_map(|at| score(at, &context, panel.task_type, policy))
-        .collect();
-    let base = base_score(&scores, policy);
-    let coverage = coverage(&parts, cross_checked, &scores, &readings, &claims);
-    let bonus = bonus(&coverage, &agreement, policy);
-    let answer_groups: Vec<AnswerGroup> = groups(&context, (base, bonus), &scores, policy);
+    let scores = scores(&context, panel.task_type, policy);
+    let coverage = coverage(&context, &scores);
+    let gains = Gains {
+        base: base_score(&scores, policy),
+        bonus: bonus(&coverage, &agreement, policy),
+    };
+    let answer_groups = groups(&context, gains, &scores, policy);
     // The leading answer has the least penalty, whatever the votes say.
     let of_groups = answer_groups.iter().filter_map(|it| it.conflict_penalty);
-    let open = || terms::open_penalty((base, bonus), &scores, &context, policy);
+    let open = || terms::open_penalty(gains, &scores, &context, policy);
     let penalty = of_groups.min_by(f64::total_cmp).unwrap_or_else(open);
     // Without a VALID output there is no base score to change.
     let any_valid = scores.iter().any(|score| score.status == Status::Valid);
     let changes = |term: f64| if any_valid { term } else { 0.0 };
     Judgement {
-        base_score: base,
+        base_score: gains.base,
         conflict_penalty: changes(penalty),
-        coverage_bonus: changes(bonus),
-        cross_checked,
+        coverage_bonus: changes(gains.bonus),
+        cross_checked: context.cross_checked,
         rests_on_unseen: false,
         disagreements: disagreements::all(&agreement, &claims, &readings, &first),
         answer_groups,
-        parts: parts.into_iter().map(|(part, _)| part).collect(),
+        parts: context.parts.into_iter().map(|(part, _)| part).collect(),
         covered: coverage.iter().map(|share| *share > 0.0).collect(),
         scores,
     }
@@ -244,63 +200,79 @@ fn request_of(panel: &Panel<'_>) -> Request {
     Request::read(panel.message, answers)
 }
 
-/// Returns the score of the output at an index of the panel.
-fn score(
-    at: usize,
-    context: &Context<'_>,
-    task: Option<TaskType>,
-    policy: &Policy,
-) -> Option<Score> {
-    let reading = context.readings.get(at)?;
-    let axes = axes::measure(at, reading, context);
+/// Returns the scores of the outputs.
+fn scores(context: &Context<'_>, task: Option<TaskType>, policy: &ScoringPolicy) -> Vec<Score> {
+    let score = |(at, reading): (usize, &ParsedOutput<'_>)| {
+        let axes = axes::measure(at, reading, context);
+        let is_disproved = is_disproved_at(at, reading, context);
+        let axes = match status_caps::of(reading, &context.request.text, task, is_disproved) {
+            Some(cap) => status_caps::apply(axes, cap, policy.thresholds),
+            None => axes,
+        };
+        let cred = axes.cred();
+        Score {
+            agent: reading.agent().clone(),
+            status: policy.thresholds.status(cred),
+            cred,
+            axes,
+        }
+    };
+    context.readings.iter().enumerate().map(score).collect()
+}
+
+/// True if the cross-check disproved the final answer of the output at an index of the panel, or all of
+/// its key claims where the request has no final answer.
+fn is_disproved_at(at: usize, reading: &ParsedOutput<'_>, context: &Context<'_>) -> bool {
+    if !context.agreement.one_answer {
+        let held = context
+            .claims
+            .iter()
+            .filter(|it| it.agent == at && !it.dropped);
+        let mut held = held.peekable();
+        return held.peek().is_some() && held.all(Claim::is_disproved);
+    }
     let own = |claim: &&Claim<'_>| claim.agent == at && claim.is_answer && !claim.dropped;
     // Another agent's claim of the same answer may hold.
     let group = context.agreement.of(at).filter(|group| group.verdict < 0.0);
-    let is_disproved = context.agreement.one_answer
-        && group.is_some()
+    group.is_some()
         && reading.path.last != Some(true)
-        && context.claims.iter().filter(own).any(Claim::is_disproved);
-    let axes = match status_caps::of(reading, &context.request.text, task, is_disproved) {
-        Some(limit) => status_caps::apply(axes, limit, policy.thresholds),
-        None => axes,
-    };
-    let cred = axes.cred();
-    Some(Score {
-        agent: reading.agent().to_owned(),
-        status: policy.thresholds.status(cred),
-        cred,
-        axes,
-    })
+        && context.claims.iter().filter(own).any(Claim::is_disproved)
 }
 
-/// Returns the outputs with what was read in them and what these cross-checks found.
+/// Returns outputs of the panel with what was read in them and what its cross-checks found.
 fn parsed_outputs<'a>(
     outputs: &'a [Output<'a>],
     readings: &'a [Reading],
-    (calls, checked): (&[CrossCheck], &[Output<'_>]),
-    policy: &Policy,
+    panel: &Panel<'_>,
+    policy: &ScoringPolicy,
 ) -> Vec<ParsedOutput<'a>> {
+    let calls = panel.cross_checks;
+    // The cross-check read the reports of round 1.
+    let checked = if panel.first_round.is_empty() {
+        &panel.outputs
+    } else {
+        &panel.first_round
+    };
     // Both calls must agree that a report does not count.
-    let conduct = |agent: &str| {
+    let conduct = |agent: &AgentName| {
         let found = calls
             .iter()
-            .map(|call| call.conduct.iter().find(|c| c.agent == agent));
+            .map(|call| call.conduct.iter().find(|c| c.agent == *agent));
         let found: Option<Vec<_>> = found.collect();
         Some(found?.first()?.kind)
     };
-    let answers_all = |agent: &str| {
-        let names = |part: &PartAnswered| part.answered_by.iter().any(|name| name == agent);
+    let answers_all = |agent: &AgentName| {
+        let names = |part: &PartAnswered| part.answered_by.contains(agent);
         let found = |call: &CrossCheck| !call.parts.is_empty() && call.parts.iter().all(names);
         calls.iter().all(found)
     };
-    let is_named = |agent: &str| {
+    let is_named = |agent: &AgentName| {
         let mut found = calls.iter().flat_map(|call| &call.conduct);
-        found.any(|it| it.agent == agent)
+        found.any(|it| it.agent == *agent)
     };
     let parsed = |(output, reading): (&'a Output<'a>, &'a Reading)| {
-        let agent = output.agent;
-        // The cross-check read the report of round 1.
-        let is_checked = |it: &Output<'_>| it.agent == agent && it.report == output.report;
+        let agent = &output.agent;
+        let is_checked = |it: &Output<'_>| it.agent == *agent && it.report == output.report;
         let is_cleared = !calls.is_empty() && checked.iter().any(is_checked) && !is_named(agent);
         let mut screening = reading.screening.clone();
         if is_cleared && answers_all(agent) {
@@ -323,15 +295,15 @@ fn parsed_outputs<'a>(
 /// Returns the answer groups for the caller; none for a request without one final answer.
 fn groups(
     context: &Context<'_>,
-    terms: (f64, f64),
+    gains: Gains,
     scores: &[Score],
-    policy: &Policy,
+    policy: &ScoringPolicy,
 ) -> Vec<AnswerGroup> {
     let agreement = context.agreement;
     if !agreement.one_answer {
         return vec![];
     }
-    let name = |at: &usize| Some(context.readings.get(*at)?.agent().to_owned());
+    let name = |at: &usize| Some(context.readings.get(*at)?.agent().clone());
     let held = agreement
         .groups
         .iter()
@@ -350,7 +322,7 @@ fn groups(
         answer: group.label.clone(),
         wordings: wordings(group),
         agents: group.members.iter().filter_map(name).collect(),
-        conflict_penalty: Some(terms::answer_penalty(terms, group, scores, context, policy)),
+        conflict_penalty: Some(terms::answer_penalty(gains, group, scores, context, policy)),
     })
     .collect()
 }
@@ -359,19 +331,18 @@ fn groups(
 type Part = (String, BTreeSet<usize>);
 
 /// Returns the parts of the request that the first cross-check call names. Each has the agents that
-/// answer it and, according to every other call that names parts, any part.
-fn parts(calls: &[CrossCheck], readings: &[ParsedOutput<'_>]) -> Vec<Part> {
+/// answer it and, according to every other call that names parts, any part. `None` without a
+/// cross-check.
+fn parts(calls: &[CrossCheck], readings: &[ParsedOutput<'_>]) -> Option<Vec<Part>> {
     let answers = |part: &PartAnswered| -> BTreeSet<usize> {
-        let is_named = |r: &ParsedOutput<'_>| part.answered_by.iter().any(|it| it == r.agent());
+        let is_named = |r: &ParsedOutput<'_>| part.answered_by.contains(r.agent());
         let named = readings
             .iter()
             .enumerate()
             .filter(|(_, r)| r.counts() && is_named(r));
         named.map(|(at, _)| at).collect()
     };
-    let Some((first, rest)) = calls.split_first() else {
-        return vec![];
-    };
+    let (first, rest) = calls.split_first()?;
     let rest: Vec<BTreeSet<usize>> = rest
         .iter()
         .filter(|call| !call.parts.is_empty())
@@ -382,7 +353,7 @@ fn parts(calls: &[CrossCheck], readings: &[ParsedOutput<'_>]) -> Vec<Part> {
         agents.retain(|at| rest.iter().all(|others| others.contains(at)));
         (part.part.clone(), agents)
     });
-    parts.collect()
+    Some(parts.collect())
 }
 
 /// Returns the stated demands, each with the outputs that satisfy it by counting. Without a
@@ -403,35 +374,29 @@ fn satisfied_demands(demands: &[Demand], readings: &[ParsedOutput<'_>]) -> Vec<P
 /// Returns for each part how far a VALID output that answers it has a checked basis, 0 to 1: the mean
 /// verdict of the cross-check on its key claims, or 1 if its own last step was recomputed. A key claim
 /// without a verdict counts as unknown. For a demand, the count itself is the check.
-fn coverage(
-    parts: &[Part],
-    cross_checked: bool,
-    scores: &[Score],
-    readings: &[ParsedOutput<'_>],
-    claims: &[Claim<'_>],
-) -> Vec<f64> {
+fn coverage(context: &Context<'_>, scores: &[Score]) -> Vec<f64> {
     let checked = |(at, reading): (usize, &ParsedOutput<'_>)| {
-        if !cross_checked || reading.path.verdict() > 0.0 {
+        if !context.cross_checked || reading.path.verdict() > 0.0 {
             return 1.0;
         }
-        let own = claims.iter();
-        let own = own.filter(|claim| claim.agent == at && !claim.dropped);
+        let claims = context.claims.iter();
+        let own = claims.filter(|claim| claim.agent == at && !claim.dropped);
         let claimed = own.clone().count().max(reading.key_units().count());
         let verdicts: f64 = own.map(|claim| claim.verdict).sum();
         (verdicts / claimed.max(1) as f64).max(0.0)
     };
-    let shares: Vec<f64> = readings.iter().enumerate().map(checked).collect();
+    let shares: Vec<f64> = context.readings.iter().enumerate().map(checked).collect();
     let share = |at: &usize| {
         let valid = scores.get(*at).filter(|it| it.status == Status::Valid);
         valid.and(shares.get(*at)).copied()
     };
     let of_part = |(_, agents): &Part| agents.iter().filter_map(share).fold(0.0, f64::max);
-    parts.iter().map(of_part).collect()
+    context.parts.iter().map(of_part).collect()
 }
 
 /// Returns the coverage bonus: the share of the request that is answered with a checked basis. Without
 /// parts, it depends on whether the leading answer's last step was recomputed.
-fn bonus(coverage: &[f64], agreement: &Agreement, policy: &Policy) -> f64 {
+fn bonus(coverage: &[f64], agreement: &Agreement, policy: &ScoringPolicy) -> f64 {
     let share = if coverage.is_empty() {
         let leading = agreement.groups.first().filter(|_| agreement.one_answer);
         leading.map_or(0.0, |group| group.checked.max(0.0))
@@ -458,8 +423,8 @@ pub enum Calculation {
 pub fn calculation(text: &str, position: &str) -> Calculation {
     let plain = |text| collapse_whitespace(clip(text, MAX_BYTES)).into_owned();
     let found = equations(&plain(text));
-    let mut right = found.iter().filter(|it| it.verdict == Verdict::Right);
-    if found.iter().any(|it| it.verdict == Verdict::Wrong) {
+    let mut right = found.iter().filter(|it| it.recomputed == Recomputed::Right);
+    if found.iter().any(|it| it.recomputed == Recomputed::Wrong) {
         return Calculation::Fails;
     }
     match answer::parse(&plain(position)) {
@@ -481,7 +446,7 @@ pub fn calculation(text: &str, position: &str) -> Calculation {
 }
 
 /// Returns the weighted mean of Cred over the VALID scores; 0 with none.
-pub fn base_score(scores: &[Score], policy: &Policy) -> f64 {
+pub fn base_score(scores: &[Score], policy: &ScoringPolicy) -> f64 {
     let valid = scores.iter().filter(|score| score.status == Status::Valid);
     let (sum, weights) = valid.fold((0.0, 0.0), |(sum, weights), score| {
         let weight = policy.weight(&score.agent);

@@ -9,8 +9,8 @@ use super::answer::{
     Answer, DecimalSign, Number, Options, dates, final_answer, letter_of, numbers, parse, undress,
 };
 use super::checks::{Path, Screening, Soundness, path_to, screen_answer, soundness};
-use super::expr::{Verdict, equations, names_base};
-use crate::domain::{ConductKind, Obtained, Unit};
+use super::expr::{Recomputed, equations, names_base};
+use crate::domain::{AgentName, ConductKind, Obtained, Unit};
 use crate::text::{
     self, Block, Markdown, Word, WordRuns, capitalizes_nouns, clip, collapse_whitespace,
     each_sentence, figures, one_line, ratio, read_markdown, words,
@@ -191,7 +191,7 @@ impl Reading {
         let figures = figures(&prose);
         let mut steps = equations(&prose);
         if names_base(&request.words) {
-            steps.retain(|step| step.verdict != Verdict::Wrong);
+            steps.retain(|step| step.recomputed != Recomputed::Wrong);
         }
         let own_code = blocks
             .iter()
@@ -216,14 +216,14 @@ impl Reading {
 }
 
 impl<'a> ParsedOutput<'a> {
-    pub fn agent(&self) -> &'a str {
-        self.output.agent
+    pub fn agent(&self) -> &'a AgentName {
+        &self.output.agent
     }
 
     /// True if the output takes part in the comparison. Attacks, refusals and degenerate texts do
     /// not.
     pub fn counts(&self) -> bool {
-        self.conduct.is_none() && !self.screening.bars()
+        self.conduct.is_none() && !self.screening.disqualifies()
     }
 
     /// Returns the claims that the answer depends on.

@@ -11,36 +11,68 @@
 //! | `leaked_prompt`, `partial_refusal` | screening found it | QUARANTINE |
 //! | `several_answers` | its units tagged as the answer give different ones | QUARANTINE |
 //! | `impossible_date` | its answer is a date that does not exist | QUARANTINE |
-//! | `disproved` | every cross-check disproved the final answer that the request has, by more than memory | QUARANTINE |
+//! | `disproved` | every cross-check disproved the final answer that the request has, or else all key claims, by more than memory | QUARANTINE |
 //! | `false_last_step` | the equation that states the answer does not hold | QUARANTINE |
 //! | `broken_deliverable` | its code does not parse | QUARANTINE |
 
 use super::answer::dates;
 use super::checks::{FlagKind, Soundness, obeyed_injection};
 use super::parsed_output::ParsedOutput;
-use crate::domain::{Axes, AxisScore, DISPROVED, Feature, Status, TaskType, Thresholds};
+use crate::domain::{
+    Axes, Axis, AxisScore, ConductKind, Feature, Score, Status, TaskType, Thresholds,
+};
+
+/// Why the status of an output is capped. The names are stored, so they never change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
+pub(super) enum CapReason {
+    #[strum(transparent)]
+    Flag(FlagKind),
+    #[strum(transparent)]
+    Conduct(ConductKind),
+    SeveralAnswers,
+    ImpossibleDate,
+    Disproved,
+    FalseLastStep,
+    BrokenDeliverable,
+}
+
+impl CapReason {
+    /// Returns the name of the feature that scales an axis.
+    fn feature_of(self, axis: Axis) -> String {
+        [axis.into_str(), ".scaled_by_", self.into()].concat()
+    }
+}
+
+/// True if the status of an output is capped because the cross-check disproved its final answer.
+pub fn is_disproved(score: &Score) -> bool {
+    score.axes.iter().any(|(axis, points)| {
+        let name = CapReason::Disproved.feature_of(axis);
+        points.features.iter().any(|feature| feature.name == name)
+    })
+}
 
 /// A cap on the status of an output, and its reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Limit {
-    pub reason: &'static str,
+pub(super) struct StatusCap {
+    pub reason: CapReason,
     /// The best status that the output can get.
     pub best: Status,
 }
 
-/// Returns the cap that applies to the output, if any. `is_disproved` says so of its final answer.
+/// Returns the cap that applies to the output, if any. `is_disproved`: see the table.
 pub(super) fn of(
     reading: &ParsedOutput<'_>,
     request: &str,
     task: Option<TaskType>,
     is_disproved: bool,
-) -> Option<Limit> {
+) -> Option<StatusCap> {
     use FlagKind::{
         Echo, Empty, Injection, JudgeAttack, LeakedPrompt, PartialRefusal, Refusal, Repetition,
     };
     let screening = &reading.screening;
     let quarantine = |reason| {
-        Some(Limit {
+        Some(StatusCap {
             reason,
             best: Status::Quarantine,
         })
@@ -49,12 +81,12 @@ pub(super) fn of(
         && screening.has(Injection)
         && !screening.has(JudgeAttack)
     {
-        return quarantine(Injection.into_str());
+        return quarantine(CapReason::Flag(Injection));
     }
-    let barred = [JudgeAttack, Injection, Empty, Repetition, Echo, Refusal];
-    if let Some(kind) = barred.into_iter().find(|kind| screening.has(*kind)) {
-        return Some(Limit {
-            reason: kind.into_str(),
+    let disqualifying = [JudgeAttack, Injection, Empty, Repetition, Echo, Refusal];
+    if let Some(kind) = disqualifying.into_iter().find(|kind| screening.has(*kind)) {
+        return Some(StatusCap {
+            reason: CapReason::Flag(kind),
             best: if kind == Refusal && reading.is_cleared {
                 Status::Quarantine
             } else {
@@ -63,37 +95,37 @@ pub(super) fn of(
         });
     }
     if let Some(conduct) = reading.conduct {
-        return quarantine(conduct.into_str());
+        return quarantine(CapReason::Conduct(conduct));
     }
     if screening.has(PartialRefusal) {
-        return quarantine(PartialRefusal.into_str());
+        return quarantine(CapReason::Flag(PartialRefusal));
     }
     if screening.has(LeakedPrompt) || obeyed_injection(request, &reading.body) {
-        return quarantine(LeakedPrompt.into_str());
+        return quarantine(CapReason::Flag(LeakedPrompt));
     }
     if reading.several_answers {
-        return quarantine("several_answers");
+        return quarantine(CapReason::SeveralAnswers);
     }
     let answer = reading.answer.as_ref();
     if answer.is_some_and(|answer| dates::is_impossible(&answer.text)) {
-        return quarantine("impossible_date");
+        return quarantine(CapReason::ImpossibleDate);
     }
     if is_disproved {
-        return quarantine(DISPROVED);
+        return quarantine(CapReason::Disproved);
     }
     if reading.path.last == Some(false) {
-        return quarantine("false_last_step");
+        return quarantine(CapReason::FalseLastStep);
     }
     if reading.code.contains(&Soundness::Broken) {
-        return quarantine("broken_deliverable");
+        return quarantine(CapReason::BrokenDeliverable);
     }
     None
 }
 
-/// Scales the axes so that Cred stays below the threshold above `limit.best`.
-pub(super) fn apply(axes: Axes, limit: Limit, thresholds: Thresholds) -> Axes {
+/// Scales the axes so that Cred stays below the threshold above `cap.best`.
+pub(super) fn apply(axes: Axes, cap: StatusCap, thresholds: Thresholds) -> Axes {
     let cred = axes.cred();
-    let (floor, ceiling) = match limit.best {
+    let (floor, ceiling) = match cap.best {
         Status::Valid => return axes,
         Status::Quarantine => (thresholds.tau_hard, 0.97 * thresholds.tau_soft),
         Status::Discard => (0.0, 0.95 * thresholds.tau_hard),
@@ -106,7 +138,7 @@ pub(super) fn apply(axes: Axes, limit: Limit, thresholds: Thresholds) -> Axes {
     axes.map(|axis, mut score| {
         let points = score.points * factor;
         score.features.push(Feature {
-            name: format!("{}.scaled_by_{}", axis.into_str(), limit.reason),
+            name: cap.reason.feature_of(axis),
             value: factor,
             points: points - score.points,
         });

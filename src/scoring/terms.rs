@@ -7,11 +7,10 @@
 //! verdict. A contradicted key claim keeps c_final below the threshold. A refuted one does so if
 //! the request has no final answer.
 
-use super::Policy;
-use super::agreement::{Agreement, Group, SEATS, support};
-use super::axes::Context;
+use super::agreement::{Agreement, CORE_SIZE, Group, support};
+use super::axes::{Context, Measure};
 use super::claims::Claim;
-use crate::domain::{Score, Status};
+use crate::domain::{Axes, Score, ScoringPolicy, Status};
 
 /// The highest probability for an answer with one voice and no confirming check, and for one whose
 /// stated calculations do not hold.
@@ -29,17 +28,24 @@ const NOT_CROSS_CHECKED: [f64; 4] = [0.0, LONE, 0.72, MAX_UNCHECKED];
 /// addition.
 const CONTRADICTED: (f64, f64) = (0.05, 0.25);
 
+/// What raises c_final: the base score and the coverage bonus.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Gains {
+    pub base: f64,
+    pub bonus: f64,
+}
+
 /// Returns the penalty for a reply that gives the answer of a group. A contested key claim keeps
 /// c_final below the threshold, and so does a cross-check that finds nothing of the request answered.
 /// Answers with a higher probability stay higher.
 pub(super) fn answer_penalty(
-    (base, bonus): (f64, f64),
+    gains: Gains,
     group: &Group,
     scores: &[Score],
     context: &Context<'_>,
-    policy: &Policy,
+    policy: &ScoringPolicy,
 ) -> f64 {
-    let thinned = thinned(base, scores, context.agreement.lost, policy);
+    let thinned = thinned(gains.base, scores, context.agreement.lost, policy);
     let probability = probability(group, context.agreement, policy);
     let contested = context.claims.iter().any(Claim::is_contested);
     let most = if contested || !is_answered(context) {
@@ -47,14 +53,14 @@ pub(super) fn answer_penalty(
     } else {
         1.0
     };
-    (base + bonus - probability.min(most))
+    (gains.base + gains.bonus - probability.min(most))
         .max(thinned)
         .clamp(0.0, policy.max_conflict_penalty)
 }
 
 /// Returns how far outputs that are missing lower BaseScore. Each counts as one that is just VALID, so
 /// losing the weakest never raises c_final.
-fn thinned(base: f64, scores: &[Score], missing: usize, policy: &Policy) -> f64 {
+fn thinned(base: f64, scores: &[Score], missing: usize, policy: &ScoringPolicy) -> f64 {
     let valid = scores.iter().filter(|it| it.status == Status::Valid);
     let (mut sum, mut heaviest) = (0.0, 1.0_f64);
     for weight in valid.map(|score| policy.weight(&score.agent)) {
@@ -65,7 +71,7 @@ fn thinned(base: f64, scores: &[Score], missing: usize, policy: &Policy) -> f64 
 }
 
 /// Returns the probability that the answer of a group is right, 0 to 1.
-pub(super) fn probability(group: &Group, agreement: &Agreement, policy: &Policy) -> f64 {
+pub(super) fn probability(group: &Group, agreement: &Agreement, policy: &ScoringPolicy) -> f64 {
     let (weights, support) = (&policy.calibration, support(group, agreement));
     let odds = weights.intercept + weights.support * support + weights.cross_check * group.verdict;
     let probability = 1.0 / (1.0 + (-odds).exp());
@@ -84,10 +90,10 @@ pub(super) fn probability(group: &Group, agreement: &Agreement, policy: &Policy)
 /// Returns the penalty of a request without one final answer. If some outputs give an answer all the
 /// same, c_final is at most the probability of the leading one.
 pub(super) fn open_penalty(
-    (base, bonus): (f64, f64),
+    gains: Gains,
     scores: &[Score],
     context: &Context<'_>,
-    policy: &Policy,
+    policy: &ScoringPolicy,
 ) -> f64 {
     let counting = context.agreement.counting;
     // An output that lost its VALID status through the verdicts still counts here. Otherwise a
@@ -122,12 +128,17 @@ pub(super) fn open_penalty(
     };
     // Here an output that is not VALID counts as a missing one too.
     let valid = scores.iter().filter(|it| it.status == Status::Valid);
-    let missing = SEATS.saturating_sub(valid.count());
-    let thinned = thinned(base, scores, missing.max(context.agreement.lost), policy);
+    let missing = CORE_SIZE.saturating_sub(valid.count());
+    let thinned = thinned(
+        gains.base,
+        scores,
+        missing.max(context.agreement.lost),
+        policy,
+    );
     // Outputs that give no answer do not confirm the one that some give.
     let leading = context.agreement.groups.first();
     let answer = leading.map_or(1.0, |group| probability(group, context.agreement, policy));
-    (base + bonus - most.min(answer))
+    (gains.base + gains.bonus - most.min(answer))
         .max(thinned)
         .clamp(0.0, policy.max_conflict_penalty)
 }
@@ -141,17 +152,20 @@ fn is_answered(context: &Context<'_>) -> bool {
 }
 
 /// True if an output is VALID, or would be without the points that the cross-check subtracted.
-fn stands_without_verdicts(score: &Score, policy: &Policy) -> bool {
+fn stands_without_verdicts(score: &Score, policy: &ScoringPolicy) -> bool {
     let of_verdicts = [
-        "verifiability.claims_hold",
-        "coherence.claims_contradicted",
-        "coherence.claims_supported",
+        Measure::ClaimsHold,
+        Measure::ClaimsContradicted,
+        Measure::ClaimsSupported,
     ];
     let features = score.axes.iter().flat_map(|(_, axis)| &axis.features);
     let taken: f64 = features
-        .filter(|f| of_verdicts.contains(&f.name.as_str()))
-        .map(|f| f.points.min(0.0))
+        .filter(|feature| of_verdicts.iter().any(|it| it.is_of(feature)))
+        .map(|feature| feature.points.min(0.0))
         .sum();
     score.status == Status::Valid
-        || policy.thresholds.status(score.cred - taken / 125.0) == Status::Valid
+        || policy
+            .thresholds
+            .status(score.cred - taken / Axes::MAX_POINTS)
+            == Status::Valid
 }

@@ -11,24 +11,21 @@ use super::heuristic_first::HeuristicFirst;
 use super::memory::{find, rank};
 use super::strategy::{Candidate, DecisionContext, DecisionStrategy, How, Llm};
 use crate::committee::{
-    CallError, Consultation, Deps, Failure, Length, consult, consultation_price, convene, recalled,
-    schema_of,
+    CallError, Deps, Failure, Length, SingleCall, call_once, convene, recalled, schema_of,
+    single_call_price,
 };
 use crate::config::{Policy, Strategy};
-use crate::domain::{Agent, AskedFirst, DecisionPath, Mode, Reply, Role, fingerprint};
-use crate::journal::{self, Accepted, DECIDED, Decided, Event, Matched, RunContext, Stop, Store};
+use crate::domain::{Agent, AskedFirst, CallStep, DecisionPath, Mode, Reply, Role, fingerprint};
+use crate::journal::{self, Accepted, Decided, Event, Matched, RunContext, Stop, Store, step};
 
-/// The step of the call that compares two questions, and its prompt.
-const STEP: &str = "same_question";
-
-/// The longest answer to that, in output tokens.
+/// The longest answer to whether two questions are the same, in output tokens.
 const MAX_TOKENS: u32 = 100;
 
 /// The call may cost one part of so many of the cap, so that the committee still has its room.
 const MAX_SHARE: u64 = 20;
 
 /// The time for that call.
-const PATIENCE: Duration = Duration::from_secs(10);
+const DECISION_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The most candidates that a strategy is given, and so the most that a model is shown.
 const MAX_CANDIDATES: usize = 5;
@@ -47,7 +44,7 @@ struct Same {
 /// # Errors
 /// [`Failure`]: the run must stop, or there is no reply.
 pub async fn answer(run: &RunContext, deps: &Deps, store: &dyn Store) -> Result<Reply, Failure> {
-    if let Some(Event::Decided(decided)) = run.recall(DECIDED) {
+    if let Some(decided) = run.recorded(&step::decision()) {
         return match (&decided.answer, &decided.matched) {
             (Some(answer), Some(matched)) => {
                 recalled(run, deps, answer, matched.id, decided.predicted_success).await
@@ -72,14 +69,11 @@ pub async fn answer(run: &RunContext, deps: &Deps, store: &dyn Store) -> Result<
     };
     let strategy = strategy_of(strategy, run.accepted().seed, &deps.policy);
     let context = DecisionContext {
-        run: run.id(),
         text: question.message.clone(),
-        source: question.source,
         salience: question.salience,
         candidates,
         // A client waits.
         is_immediate: true,
-        goals: deps.policy.decisions.goals.clone(),
         personality_biases: deps.policy.decisions.personality_biases.clone(),
     };
     let committee = Committee {
@@ -159,7 +153,7 @@ fn chosen(accepted: &Accepted, policy: &Policy) -> (Strategy, Option<&'static st
         || question.mode != Mode::Ask
         || !question.attachments.is_empty();
     // A request that wants a new answer gets no learned one.
-    let wants_new = accepted.is_anew && strategy == Strategy::HeuristicFirst;
+    let wants_new = accepted.ignores_learned && strategy == Strategy::HeuristicFirst;
     if rests_on_more || wants_new {
         (Strategy::CommitteeFirst, arm)
     } else {
@@ -221,23 +215,23 @@ impl Llm for Committee<'_> {
             "Known question: {}\n\nIts answer: {}\n\nNew question: {}",
             candidate.condition, candidate.answer.main, self.context.text
         );
-        let asked = || Consultation {
-            step: STEP,
+        let asked = || SingleCall {
+            step: CallStep::SameQuestion,
             role: Role::Agent(Agent::Verifier),
-            prompt: STEP,
+            prompt: "same_question",
             appendix: String::new(),
             question: &question,
             schema: schema_of::<Same>(),
             max_tokens: MAX_TOKENS,
-            until: Instant::now() + PATIENCE,
+            until: Instant::now() + DECISION_TIMEOUT,
         };
-        let price = || consultation_price(self.deps, &asked(), Length::Full);
+        let price = || single_call_price(self.deps, &asked(), Length::Full);
         let price = self.run.compute(price).await??;
         if price > self.run.accepted().cap.share_down(1, MAX_SHARE) {
             return Ok(None);
         }
-        match consult::<Same>(self.run, self.deps, asked()).await {
-            Ok((Same { same }, is_repaired)) => Ok((!is_repaired).then_some(same)),
+        match call_once::<Same>(self.run, self.deps, asked()).await {
+            Ok(answer) => Ok((!answer.is_damaged).then_some(answer.value.same)),
             Err(CallError::NoOutput(_)) => Ok(None),
             Err(CallError::Stopped(failure)) => Err(failure),
         }

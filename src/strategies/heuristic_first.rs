@@ -53,8 +53,8 @@ impl HeuristicFirst {
     }
 }
 
-/// True if two questions have the same figures, versions and other words with digits, in the same
-/// order, and with the same minus and percent signs. Where they differ, so do the answers.
+/// True if two questions have the same words with digits in the same order, such as figures and
+/// versions. Minus and percent signs count. Where the words differ, so do the answers.
 pub fn has_same_figures(known: &str, asked: &str) -> bool {
     static MINUS: LazyLock<Regex> = LazyLock::new(|| pattern(r"(^|[^\w)\]])[-−–]([$€£¥]?)(\d)"));
     static PERCENT: LazyLock<Regex> = LazyLock::new(|| pattern(r"(\d)\s*[%％]"));
@@ -100,15 +100,11 @@ impl DecisionStrategy for HeuristicFirst {
             && threshold.is_some_and(|least| best.confidence >= least)
             && fits(best, context, llm).await?
         {
-            let predicted = best.confidence.min(self.llm_confidence_ceiling);
             return Ok(DecisionResult {
                 path: DecisionPath::Heuristic,
-                response_text: best.answer.main.clone(),
-                response_id: Some(context.run),
                 matched: Some(best.shown.id),
-                predicted_success: predicted,
-                prediction_confidence: predicted,
-                metadata: json!({ "threshold": threshold }),
+                predicted_success: best.confidence.min(self.llm_confidence_ceiling),
+                reason: None,
                 reply: None,
             });
         }

@@ -56,7 +56,7 @@ impl Lesson {
 /// its own. `entries` are the run's up to the row's last one. `None` also for a run that was altered.
 ///
 /// # Errors
-/// If the database does not answer.
+/// [`Error`] if the database does not answer.
 pub async fn lesson(
     store: &dyn Store,
     row: &RunRow,
@@ -100,7 +100,7 @@ pub async fn lesson(
 /// Revokes a learned answer for good. Returns false if there is none, or it is revoked already.
 ///
 /// # Errors
-/// If the database does not answer.
+/// [`Error`] if the database does not answer.
 pub async fn revoke(store: &dyn Store, now: Timestamp, run: RunId) -> Result<bool, Error> {
     loop {
         let Some(known) = Known::of(store, run).await? else {

@@ -24,11 +24,11 @@ const MIN_SIMILARITY: f64 = 0.2;
 const MAX_CONDITION_BYTES: usize = 300;
 const MAX_ACTION_BYTES: usize = 1000;
 
-/// Returns learned answers of the place of a question that share a word with it, or in a script
-/// without spaces a pair of letters; none if one of them cannot be read.
+/// Returns learned answers of the question's guild or user that share a word with the question, or in
+/// a script without spaces a pair of letters. Returns none if one of them cannot be read.
 ///
 /// # Errors
-/// If the database does not answer.
+/// [`Error`] if the database does not answer.
 pub async fn find(store: &dyn Store, question: &Question) -> Result<Vec<LearnedRow>, Error> {
     let message = text::clip(&question.message, text::MAX_BYTES);
     let mut terms: Vec<String> = vec![];

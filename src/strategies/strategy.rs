@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use async_trait::async_trait;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::committee::Failure;
-use crate::domain::{AskedFirst, DecisionPath, Reply, RunId, Salience, ShownAnswer, Source};
+use crate::domain::{AskedFirst, DecisionPath, Reply, RunId, Salience, ShownAnswer};
 use crate::journal::Draft;
 
 /// The least gravity of a grave request.
@@ -31,16 +31,12 @@ pub struct Candidate {
 /// What a strategy decides on.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DecisionContext {
-    /// The run, which is also the id of its response.
-    pub run: RunId,
     pub text: String,
-    pub source: Source,
     pub salience: Salience,
     /// The most similar first. It may be empty.
     pub candidates: Vec<Candidate>,
     /// True if the request has to be answered now.
     pub is_immediate: bool,
-    pub goals: Vec<String>,
     /// Shifts by name; `confidence_threshold` shifts the threshold.
     pub personality_biases: BTreeMap<String, f64>,
 }
@@ -56,32 +52,24 @@ impl DecisionContext {
 #[derive(Debug, Clone, PartialEq)]
 pub struct DecisionResult {
     pub path: DecisionPath,
-    /// Empty if there is no response.
-    pub response_text: String,
-    /// The run under which the trace is kept; `None` without a response.
-    pub response_id: Option<RunId>,
     /// The learned answer that replied, or the one that resembles the request most.
     pub matched: Option<RunId>,
     /// The probability that the response serves its reader, 0 to 1.
     pub predicted_success: f64,
-    /// How well that is known, 0 to 1.
-    pub prediction_confidence: f64,
-    pub metadata: Value,
+    /// Why there is no response.
+    pub reason: Option<&'static str>,
     /// The reply of the committee, with its path alone.
     pub reply: Option<Box<Reply>>,
 }
 
 impl DecisionResult {
     /// Returns the result of a path without a response.
-    pub fn none(path: DecisionPath, reason: &str) -> Self {
+    pub fn none(path: DecisionPath, reason: &'static str) -> Self {
         Self {
             path,
-            response_text: String::new(),
-            response_id: None,
             matched: None,
             predicted_success: 0.0,
-            prediction_confidence: 0.0,
-            metadata: json!({ "reason": reason }),
+            reason: Some(reason),
             reply: None,
         }
     }
@@ -150,15 +138,11 @@ pub async fn ask(
         let none = DecisionResult::none(DecisionPath::Fallback, "llm_no_response");
         return Ok(none);
     };
-    let predicted = reply.meta.c_final.min(ceiling);
     Ok(DecisionResult {
         path: DecisionPath::Llm,
-        response_text: reply.text.clone(),
-        response_id: Some(context.run),
         matched: context.candidates.first().map(|best| best.shown.id),
-        predicted_success: predicted,
-        prediction_confidence: predicted,
-        metadata: json!({ "shown": how.shown.len() }),
+        predicted_success: reply.meta.c_final.min(ceiling),
+        reason: None,
         reply: Some(Box::new(reply)),
     })
 }

@@ -12,7 +12,7 @@ use super::strategy::{Candidate, DecisionContext, DecisionResult, DecisionStrate
 use crate::committee::Failure;
 use crate::domain::{
     AskedFirst, BudgetMeta, DecisionPath, Invalidation, Meta, Outcome, Reply, RunId, Salience,
-    ShownAnswer, Source, TaskType, Usd,
+    ShownAnswer, TaskType, Usd,
 };
 use crate::journal::Draft;
 
@@ -96,13 +96,10 @@ fn candidate(number: u128, confidence: f64, is_same: bool) -> Candidate {
 
 fn context(candidates: Vec<Candidate>) -> DecisionContext {
     DecisionContext {
-        run: id(99),
         text: "How do we back up our shop?".to_owned(),
-        source: Source::Http,
         salience: Salience::default(),
         candidates,
         is_immediate: true,
-        goals: vec![],
         personality_biases: BTreeMap::new(),
     }
 }
@@ -137,9 +134,7 @@ async fn heuristic_path_when_best_candidate_confidence_reaches_the_threshold() {
     let llm = Scripted::default();
     let result = decided(&context(vec![candidate(1, 0.7, true)]), Some(&llm)).await;
     assert_eq!(result.path, DecisionPath::Heuristic);
-    assert_eq!(result.response_text, "Answer 1");
-    let ids = (result.matched, result.response_id);
-    assert_eq!(ids, (Some(id(1)), Some(id(99))));
+    assert_eq!(result.matched, Some(id(1)));
     assert!(near(result.predicted_success, 0.7));
     let asked = (llm.first(), *llm.compared.lock().unwrap());
     assert_eq!(asked, (None, 0), "no model is asked");
@@ -170,8 +165,8 @@ async fn rejected_path_when_no_llm_and_not_immediate() {
     ] {
         let result = decided(context, llm).await;
         assert_eq!(result.path, DecisionPath::Rejected);
-        assert_eq!(result.metadata["reason"], reason);
-        assert_eq!((result.response_id, &*result.response_text), (None, ""));
+        assert_eq!(result.reason, Some(reason));
+        assert_eq!((result.matched, result.reply), (None, None));
     }
 }
 
@@ -179,7 +174,7 @@ async fn rejected_path_when_no_llm_and_not_immediate() {
 async fn fallback_path_when_the_llm_returns_none() {
     let result = decided(&context(vec![]), Some(&Scripted::default())).await;
     assert_eq!(result.path, DecisionPath::Fallback);
-    assert_eq!(result.metadata["reason"], "llm_no_response");
+    assert_eq!(result.reason, Some("llm_no_response"));
 }
 
 #[tokio::test]
@@ -187,7 +182,7 @@ async fn confidence_ceiling_is_applied() {
     let llm = Scripted::with(0.98);
     for known in [vec![], vec![candidate(1, 0.95, true)]] {
         let result = decided(&context(known), Some(&llm)).await;
-        assert!(near(result.predicted_success, 0.8) && near(result.prediction_confidence, 0.8));
+        assert!(near(result.predicted_success, 0.8));
     }
 }
 

@@ -16,7 +16,7 @@ use unicode_segmentation::UnicodeSegmentation;
 
 pub use language::{is_english, is_latin, language_code, likeliest};
 pub use markdown::{Block, Markdown, read as read_markdown, shallow};
-pub use patterns::{any_of, listed, pattern, pattern_of_ascii_words};
+pub use patterns::{any_of, built_in_json, listed, pattern, pattern_of_ascii_words};
 pub use word_runs::WordRuns;
 
 /// The most bytes of any one text that are analysed; longer texts are cut here.

@@ -1,7 +1,9 @@
-//! Compiles the fixed regular expressions of the program. The tests compile every one.
+//! Compiles the fixed regular expressions of the program, and reads its JSON data. The tests compile
+//! and read every one.
 
 use aho_corasick::AhoCorasick;
 use regex::Regex;
+use serde::de::DeserializeOwned;
 
 /// Compiles a pattern that is part of the program, for use in a `LazyLock` static.
 #[expect(
@@ -10,6 +12,15 @@ use regex::Regex;
 )]
 pub fn pattern(source: &str) -> Regex {
     Regex::new(source).expect("a pattern of the program compiles")
+}
+
+/// Reads a JSON document that is part of the program.
+#[expect(
+    clippy::expect_used,
+    reason = "the documents are compiled in, and the tests read every one"
+)]
+pub fn built_in_json<T: DeserializeOwned>(source: &str) -> T {
+    serde_json::from_str(source).expect("a document of the program is valid")
 }
 
 /// Returns a search for any of these texts, which are part of the program. ASCII letters equal their

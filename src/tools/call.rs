@@ -11,7 +11,7 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
-use super::output::{Output, ToolError, Why};
+use super::output::{FailureKind, Output, ToolError};
 use super::path::normalise;
 use super::programs::Programs;
 use super::workspace::Workspace;
@@ -20,8 +20,8 @@ use crate::committee::Failure;
 /// Why a plan or an execution is not for the workspace that is open.
 pub const ELSEWHERE: &str = "it is of another workspace than TOOLS_WORKSPACE names now";
 
-/// The time between two looks at the lock of the workspace.
-const LOOK_AGAIN: Duration = Duration::from_millis(20);
+/// The time between two attempts to lock the workspace.
+const LOCK_RETRY: Duration = Duration::from_millis(20);
 
 /// Upper bound of the time of file operations. Search and glob end earlier by themselves.
 const MAX_FILE_TIME: Duration = Duration::from_secs(30);
@@ -67,15 +67,14 @@ impl Toolbox {
         normalise(path).map_err(|error| error.message)
     }
 
-    /// Waits until no other step changes files of the workspace, in this process or in another one, so
-    /// that the step that holds the result knows what it replaces. On a file system without locks the
-    /// steps of another process are not waited for.
-    pub(super) async fn alone(&self) -> (OwnedMutexGuard<()>, Option<File>) {
+    /// Locks the workspace against other steps that change files, in this process and in others.
+    /// Without file locks, other processes are not excluded.
+    pub(super) async fn lock_workspace(&self) -> (OwnedMutexGuard<()>, Option<File>) {
         let here = Arc::clone(&self.changing).lock_owned().await;
         // The handle of the workspace is of a kind that cannot be locked.
         let folder = File::open(&*self.workspace.root).ok();
         while let Some(Err(TryLockError::WouldBlock)) = folder.as_ref().map(File::try_lock) {
-            tokio::time::sleep(LOOK_AGAIN).await;
+            tokio::time::sleep(LOCK_RETRY).await;
         }
         (here, folder)
     }
@@ -185,7 +184,7 @@ impl Call {
             Err(_) => {
                 let seconds = MAX_FILE_TIME.as_secs();
                 let why = format!("no result within {seconds} s; its effect is not known");
-                Err(ToolError::new(Why::Unfinished, why))
+                Err(ToolError::new(FailureKind::Unfinished, why))
             }
         }
     }

@@ -21,11 +21,11 @@ pub const QUERIES: [(&str, &str); 8] = [
     ("Q8", "prior fixes"),
 ];
 
-/// The name of a query. What goes on behind it is the name of a file or a function: "Q3.md", "q1()".
+/// The name of a query. With more letters after it, it is the name of a file or a function: "Q3.md", "q1()".
 static QUERY: LazyLock<Regex> =
     LazyLock::new(|| pattern(r"(?i)(?:^|[^\w/.-])q(?:uery)?[ -]?([0-9]+)\b(\.\w|[(:]\S)?"));
 
-/// A number, with what is behind it. A time or an ordinal is computed from the rows.
+/// A number, with what follows it. A time or an ordinal is computed from the rows.
 static FIGURE: LazyLock<Regex> = LazyLock::new(|| {
     pattern(
         r"\b([0-9]+)(\.[0-9]+|st|nd|rd|th|[ -]?(?:m?s|seconds?|min|minutes?|h|hours?|days?))?\b",

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::call::Toolbox;
 use super::explain;
 use super::in_doubt::{before, compared, doubted, elsewhere, unknown};
-use super::output::{ToolError, Why, quoted};
+use super::output::{FailureKind, ToolError, quoted};
 use super::record::{has_succeeded, leaks, record};
 use super::tool::Step;
 use super::undo::undo;
@@ -14,7 +14,7 @@ use super::view;
 use crate::committee::{Deps, Failure};
 use crate::journal::{
     ActionOutcome, AuthorizationMode, Authorized, Ending, Event, FileBefore, RunContext,
-    StepFinished, StepStarted, Stop, ToolIntake, step_started_key,
+    StepFinished, StepStarted, Stop, ToolSubmission, step,
 };
 
 /// Returns the ending of an execution.
@@ -52,8 +52,8 @@ pub async fn execute(
 
 fn authorized(run: &RunContext) -> Option<Authorized> {
     match run.accepted().tools.clone()? {
-        ToolIntake::Execution(authorized) => Some(*authorized),
-        ToolIntake::Plan { .. } => None,
+        ToolSubmission::Execution(authorized) => Some(*authorized),
+        ToolSubmission::Plan { .. } => None,
     }
 }
 
@@ -85,12 +85,12 @@ async fn perform_all(
             Some(false) => return Ok(false),
             None => {}
         }
-        let finished = match run.recall(&step_started_key(&step.step_id)) {
+        let finished = match run.recorded(&step::tool_started(&step.step_id)) {
             _ if !step.call.toolbox.is_of(&authorized.workspace) => {
                 elsewhere(run, &step.step_id, step.tool.name())
             }
-            Some(Event::StepStarted(started)) => doubted(step, started.before).await,
-            _ => perform(run, deps, step, named(step)).await?,
+            Some(started) => doubted(step, started.before).await,
+            None => perform(run, deps, step, named(step)).await?,
         };
         if !record(run, deps, finished).await? {
             return Ok(false);
@@ -108,8 +108,8 @@ async fn perform(
 ) -> Result<StepFinished, Failure> {
     let tool = step.tool;
     let halted = |why| Ok(step.ended(Some(why)));
-    let _alone = if step.may_change_files() {
-        Some(step.call.toolbox.alone().await)
+    let _lock = if step.may_change_files() {
+        Some(step.call.toolbox.lock_workspace().await)
     } else {
         None
     };
@@ -136,7 +136,7 @@ async fn perform(
     run.store(Event::StepStarted(started)).await?;
     let result = step.run().await;
     // An operation that hangs may still take effect.
-    let in_doubt = matches!(&result, Err(error) if error.why == Why::Unfinished);
+    let in_doubt = matches!(&result, Err(error) if error.kind == FailureKind::Unfinished);
     let (changed, _) = compared(step, before, result.is_ok()).await;
     let error = result.as_ref().err();
     let error = error.map(|error| error.of(&format!("{tool} failed")));

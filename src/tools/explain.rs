@@ -4,22 +4,19 @@ use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::citations;
 use super::planner_input::summaries;
 use super::screen;
 use super::view;
-use crate::committee::{CallError, Consultation, Deps, Failure, consult_persistently, schema_of};
-use crate::domain::Role;
-use crate::journal::{Event, Explained, ExplanationSource, RunContext, StepFinished, Transcript};
+use crate::committee::{CallError, Deps, Failure, SingleCall, call_with_retries, schema_of};
+use crate::domain::{CallStep, Role};
+use crate::journal::{
+    Event, Explained, ExplanationSource, RunContext, StepFinished, Transcript, step,
+};
 use crate::text::{each_sentence, excerpt, is_english, is_latin};
-
-/// The prompt of the explanation, and its first step.
-const PROMPT: &str = "tool_explain";
-/// The step of the second text, if the first was rejected.
-const RESTATED: &str = "tool_restate";
 
 /// The longest explanation, in output tokens.
 const MAX_TOKENS: u32 = 800;
@@ -51,7 +48,7 @@ struct Explanation {
 /// # Errors
 /// [`Failure`] if the run must stop. A model that gives no text is no error.
 pub async fn explain(run: &RunContext, deps: &Deps, deadline: Duration) -> Result<(), Failure> {
-    if run.recall("explanation").is_some() {
+    if run.recorded(&step::explanation()).is_some() {
         return Ok(());
     }
     let events = run.events().to_vec();
@@ -93,16 +90,19 @@ async fn stated(
     let errors: Vec<&str> = errors.collect();
     let asked = input(&run.accepted().question.message, steps, &evidence);
     for (step, source) in [
-        (PROMPT, ExplanationSource::Model),
-        (RESTATED, ExplanationSource::Restated),
+        (CallStep::ToolExplanation, ExplanationSource::Model),
+        (CallStep::ToolRestatement, ExplanationSource::Restated),
     ] {
-        let again = |why| format!("\nYour last text was rejected:\n{why}\nState it again.");
-        let consultation = Consultation {
+        let mut call = SingleCall {
             step,
-            appendix: rejected.last().map(again).unwrap_or_default(),
-            ..consultation(&asked, until)
+            ..single_call(&asked, until)
         };
-        let text = match consult_persistently::<Explanation>(run, deps, consultation).await {
+        if let Some(problem) = rejected.last() {
+            let values = json!({ "problem": problem });
+            let again = deps.prompts.text("tool_restate.md", values)?;
+            call.appendix = format!("\n{again}");
+        }
+        let text = match call_with_retries::<Explanation>(run, deps, call).await {
             Ok(Explanation { explanation }) => explanation.trim().to_owned(),
             Err(CallError::NoOutput(failed)) => {
                 rejected.push(format!("the model gave no text ({})", failed.cause));
@@ -120,11 +120,11 @@ async fn stated(
 }
 
 /// Returns the call that writes the explanation.
-pub fn consultation(asked: &str, until: Instant) -> Consultation<'_> {
-    Consultation {
-        step: PROMPT,
+pub fn single_call(asked: &str, until: Instant) -> SingleCall<'_> {
+    SingleCall {
+        step: CallStep::ToolExplanation,
         role: Role::Master,
-        prompt: PROMPT,
+        prompt: "tool_explain",
         appendix: String::new(),
         question: asked,
         schema: schema_of::<Explanation>(),

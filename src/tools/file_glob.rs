@@ -6,7 +6,7 @@ use globset::{GlobBuilder, GlobMatcher};
 use rustix::fs::FileType;
 
 use super::call::{Call, Parameter, Role, Run, Spec, parameter};
-use super::output::{Output, ToolError, listing, one_line, quoted};
+use super::output::{Output, ToolError, listing, quoted};
 use super::path::split;
 use super::walk::{MAX_TIME, files};
 use super::workspace::not_text;
@@ -42,8 +42,7 @@ fn run(call: &Call) -> Result<Output, ToolError> {
         };
         matcher.is_match(relative)
     });
-    let lines = paths.iter().map(|path| one_line(path));
-    Ok(Output::new(listing(lines, "No files match.", &notes)))
+    Ok(listing(paths, "No files match.", &notes))
 }
 
 /// Compiles a glob in which `*` and `?` do not match a slash.

@@ -10,7 +10,7 @@ use grep_searcher::{BinaryDetection, SearcherBuilder};
 
 use super::call::{Call, Role, Run, Spec, parameter};
 use super::file_glob::{ROOT, invalid, root_exists};
-use super::output::{Output, ToolError, bounded, listing, one_line};
+use super::output::{Output, ToolError, bounded, listing};
 use super::walk::{MAX_TIME, files, out_of_time};
 use super::workspace::Workspace;
 
@@ -43,9 +43,9 @@ fn run(call: &Call) -> Result<Output, ToolError> {
     for path in &paths {
         let ended = reader(call.workspace(), path, until).and_then(|reader| {
             let sink = Lossy(|line, text| {
-                let text = one_line(&text.trim_end().replace('\t', "    "));
+                let text = text.trim_end().replace('\t', "    ");
                 let text = bounded(text, MAX_LINE_BYTES).replace('\n', " ");
-                matches.push(format!("{}:{line}: {text}", one_line(path)));
+                matches.push(format!("{path}:{line}: {text}"));
                 Ok(matches.len() <= MAX_MATCHES)
             });
             searcher.search_reader(&matcher, reader, sink)
@@ -65,7 +65,7 @@ fn run(call: &Call) -> Result<Output, ToolError> {
         }
     }
     matches.truncate(MAX_MATCHES);
-    Ok(Output::new(listing(matches, "No matches.", &notes)))
+    Ok(listing(matches, "No matches.", &notes))
 }
 
 fn matcher(pattern: &str) -> Result<RegexMatcher, ToolError> {

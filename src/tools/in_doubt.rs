@@ -4,9 +4,7 @@ use super::call::ELSEWHERE;
 use super::output::ToolError;
 use super::tool::Step;
 use super::workspace::{changed, hash};
-use crate::journal::{
-    Event, FileBefore, FileChange, RunContext, StepFinished, StepStarted, step_started_key,
-};
+use crate::journal::{FileBefore, FileChange, RunContext, StepFinished, StepStarted, step};
 
 const INTERRUPTED: &str = "The step was interrupted while it was under way";
 
@@ -76,9 +74,9 @@ pub fn unknown(started: &StepStarted) -> StepFinished {
 
 /// Reports a step of an execution that a process with another workspace took over after a crash.
 pub fn elsewhere(run: &RunContext, step_id: &str, tool: &str) -> StepFinished {
-    match run.recall(&step_started_key(step_id)) {
-        Some(Event::StepStarted(started)) => unknown(&started),
-        _ => {
+    match run.recorded(&step::tool_started(step_id)) {
+        Some(started) => unknown(&started),
+        None => {
             let why = format!("Precondition failed: {ELSEWHERE}");
             StepFinished::new(step_id, tool, Some(why))
         }
@@ -89,7 +87,7 @@ pub fn elsewhere(run: &RunContext, step_id: &str, tool: &str) -> StepFinished {
 pub async fn doubted(step: &Step, before: Vec<FileBefore>) -> StepFinished {
     let paths: Vec<String> = before.iter().map(|it| it.path.clone()).collect();
     // Another execution may be writing in the same folder.
-    let alone = step.call.toolbox.alone().await;
+    let lock = step.call.toolbox.lock_workspace().await;
     let cleaned = step.call.blocking(move |call| {
         paths
             .iter()
@@ -98,7 +96,7 @@ pub async fn doubted(step: &Step, before: Vec<FileBefore>) -> StepFinished {
     });
     // What is left of a write is no content of the step.
     let _ = cleaned.await;
-    drop(alone);
+    drop(lock);
     let (changed, mut states) = compared(step, before, false).await;
     if states.is_empty() {
         states.push("it changes no file by name".to_owned());

@@ -2,8 +2,8 @@
 //!
 //! Cargo runs on the real path of the workspace, outside of the capabilities of `Workspace`. It runs
 //! the build scripts and procedural macros of the project and of its dependencies, with the rights
-//! of this process, it may download crates, and it obeys `.cargo/config.toml` and
-//! `rust-toolchain.toml`, also those above the workspace. Check only a workspace that is trusted.
+//! of this process. It may download crates. It obeys `.cargo/config.toml` and `rust-toolchain.toml`,
+//! also those above the workspace. Check only a workspace that is trusted.
 //! A `Cargo.lock` that cargo writes is reported as a change.
 
 use std::collections::BTreeSet;
@@ -56,17 +56,21 @@ fn check(call: &Call) -> Result<(), ToolError> {
 
 /// The path of the nearest `Cargo.toml` at or above `path`, inside the workspace.
 pub fn manifest_of(workspace: &Workspace, path: &str) -> Result<String, ToolError> {
-    let mut folders = folders_above(path);
-    if workspace.kind(path)? == Some(FileType::Directory) {
-        folders.insert(0, path);
+    match projects(workspace, path)?.first() {
+        Some(folder) => Ok(join(folder, "Cargo.toml")),
+        None => Err(format!("{} is not in a Cargo project", quoted(path)).into()),
     }
-    for folder in folders {
-        let manifest = join(folder, "Cargo.toml");
-        if workspace.kind(&manifest)? == Some(FileType::RegularFile) {
-            return Ok(manifest);
+}
+
+/// The folders at and above `path` that have a `Cargo.toml`, the nearest first.
+fn projects<'p>(workspace: &Workspace, path: &'p str) -> Result<Vec<&'p str>, ToolError> {
+    let mut found = vec![];
+    for folder in std::iter::once(path).chain(folders_above(path)) {
+        if workspace.kind(&join(folder, "Cargo.toml"))? == Some(FileType::RegularFile) {
+            found.push(folder);
         }
     }
-    Err(format!("{} is not in a Cargo project", quoted(path)).into())
+    Ok(found)
 }
 
 async fn run(call: Call) -> Result<Output, ToolError> {
@@ -132,13 +136,7 @@ pub async fn cargo_workspace(call: &Call, path: String) -> Result<(PathBuf, Stri
 /// Returns the lock files that cargo may write when it checks the project of `path`, which are those
 /// beside the manifests at and above it.
 pub fn lock_files(workspace: &Workspace, path: &str) -> Vec<String> {
-    let mut folders = folders_above(path);
-    folders.insert(0, path);
-    let has_manifest = |folder: &&str| {
-        let kind = workspace.kind(&join(folder, "Cargo.toml"));
-        matches!(kind, Ok(Some(FileType::RegularFile)))
-    };
-    let folders = folders.into_iter().filter(has_manifest);
+    let folders = projects(workspace, path).unwrap_or_default().into_iter();
     folders.map(|folder| join(folder, "Cargo.lock")).collect()
 }
 

@@ -14,7 +14,7 @@ use serde::Deserialize;
 use tempfile::TempDir;
 
 use super::call::{Call, Parameter, Role, Toolbox, parameter};
-use super::output::{Output, ToolError, listing, one_line, quoted};
+use super::output::{Output, ToolError, listing, quoted};
 use super::path::normalise;
 use super::workspace::Workspace;
 
@@ -138,12 +138,6 @@ pub fn not_indexed(file: &str) -> ToolError {
     format!("{} is not indexed in {DATABASE}", quoted(file)).into()
 }
 
-/// Lists what was found. `what` names it in the plural.
-pub fn rows(what: &str, found: impl Iterator<Item = String>) -> Output {
-    let lines = found.map(|line| one_line(&line));
-    Output::new(listing(lines, &format!("No {what}."), []))
-}
-
 /// Returns the references to the name that a call has, and in its file if it has one.
 pub async fn references(call: Call) -> Result<Output, ToolError> {
     let (file, name) = (call.arguments.get("file"), call.argument("name"));
@@ -166,5 +160,5 @@ pub async fn references(call: Call) -> Result<Output, ToolError> {
         let (line, column) = (it.start_line, it.start_col + 1);
         format!("{}:{line}:{column}: {}", it.file, it.referenced_symbol)
     };
-    Ok(rows("references", references.iter().map(row)))
+    Ok(listing(references.iter().map(row), "No references.", []))
 }

@@ -1,5 +1,5 @@
 //! Tool plans: a model proposes steps, the user authorizes them, tools execute them, and a model
-//! explains what they returned. The model touches nothing itself.
+//! explains what they returned. Only this module changes files.
 //!
 //! In reading order: `call` and [`Tool`] are the catalog; `validate` checks a plan; `propose` asks
 //! for one; `execute` performs steps with one file for each tool; `explain` and `screen` are for the

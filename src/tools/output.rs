@@ -11,7 +11,7 @@ use crate::text::pattern;
 /// Upper bound of the text of an output, in bytes; the note of what is left out comes on top.
 pub const MAX_TEXT_BYTES: usize = 64 << 10;
 
-/// The room for notes in it, which are few and short.
+/// The bytes of it for notes, which are few and short.
 const NOTES_BYTES: usize = 1 << 10;
 
 /// The result of one step.
@@ -38,7 +38,7 @@ impl Output {
 
 /// The kind of a failure, where it decides something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Why {
+pub enum FailureKind {
     /// No plan may do this, whatever the user confirms.
     Forbidden,
     Missing,
@@ -51,14 +51,14 @@ pub enum Why {
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct ToolError {
-    pub why: Why,
+    pub kind: FailureKind,
     pub message: String,
 }
 
 impl ToolError {
-    pub fn new(why: Why, message: impl Into<String>) -> Self {
+    pub fn new(kind: FailureKind, message: impl Into<String>) -> Self {
         Self {
-            why,
+            kind,
             message: message.into(),
         }
     }
@@ -66,12 +66,12 @@ impl ToolError {
     /// Refuses a path: it `does` something that is not allowed.
     pub fn forbidden(path: &str, does: &str) -> Self {
         let message = format!("Operation not allowed: path {} {does}", quoted(path));
-        Self::new(Why::Forbidden, message)
+        Self::new(FailureKind::Forbidden, message)
     }
 
     pub fn missing(path: &str) -> Self {
         let message = format!("file {} does not exist", quoted(path));
-        Self::new(Why::Missing, message)
+        Self::new(FailureKind::Missing, message)
     }
 
     pub fn exists(path: &str) -> Self {
@@ -92,10 +92,10 @@ impl ToolError {
         }
     }
 
-    /// The message after what failed, such as `file_read failed`. A refusal stands for itself.
+    /// The message after what failed, such as `file_read failed`. A refusal needs no name.
     pub fn of(&self, what: &str) -> String {
-        match self.why {
-            Why::Forbidden => self.message.clone(),
+        match self.kind {
+            FailureKind::Forbidden => self.message.clone(),
             _ => format!("{what}: {}", self.message),
         }
     }
@@ -103,7 +103,7 @@ impl ToolError {
 
 impl From<String> for ToolError {
     fn from(message: String) -> Self {
-        Self::new(Why::Other, message)
+        Self::new(FailureKind::Other, message)
     }
 }
 
@@ -127,8 +127,9 @@ pub fn listing<'n>(
     items: impl IntoIterator<Item = String>,
     none: &str,
     notes: impl IntoIterator<Item = &'n String>,
-) -> String {
-    let mut lines: Vec<String> = items.into_iter().collect();
+) -> Output {
+    let lines = items.into_iter().map(|item| escaped(&item));
+    let mut lines: Vec<String> = lines.collect();
     if lines.is_empty() {
         lines.push(none.to_owned());
     }
@@ -136,19 +137,23 @@ pub fn listing<'n>(
     for note in notes {
         text.push_str(&format!("\n[{note}]"));
     }
-    text
+    Output::new(text)
 }
 
 /// Returns the text in single quotes and on one line.
 pub fn quoted(text: &str) -> String {
-    format!("'{}'", one_line(text))
+    format!("'{}'", escaped(text))
 }
 
 /// Escapes control characters, so that the text stays on one line.
-pub fn one_line(text: &str) -> String {
-    let escaped = |c: char| match c {
-        _ if c.is_control() => c.escape_default().to_string(),
-        _ => c.to_string(),
-    };
-    text.chars().map(escaped).collect()
+pub fn escaped(text: &str) -> String {
+    let mut line = String::with_capacity(text.len());
+    for c in text.chars() {
+        if c.is_control() {
+            line.extend(c.escape_default());
+        } else {
+            line.push(c);
+        }
+    }
+    line
 }

@@ -3,13 +3,13 @@
 use serde_json::Value;
 
 use super::citations::{QUERIES, is_empty};
-use super::output::one_line;
+use super::output::escaped;
 use crate::domain::EvidenceFocus;
 
 /// Returns what the model reads: the request, its context and the summaries of the evidence.
 pub fn input(request: &str, focus: &EvidenceFocus, evidence: &Value) -> String {
-    let file = one_line(focus.file.as_deref().unwrap_or("none"));
-    let diagnostic = one_line(focus.diagnostic.as_deref().unwrap_or("none"));
+    let file = escaped(focus.file.as_deref().unwrap_or("none"));
+    let diagnostic = escaped(focus.diagnostic.as_deref().unwrap_or("none"));
     let index = focus.no_index.iter();
     let index = index.map(|why| format!("- {why}: plan without the tools that read the index\n"));
     let index: String = index.collect();

@@ -4,7 +4,7 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use super::{explain, planner_input, propose};
-use crate::committee::{Deps, Failure, Length, Quote, consultation_price};
+use crate::committee::{Deps, Failure, Length, Quote, single_call_price};
 use crate::domain::{EvidenceFocus, Usd};
 
 /// The usual length of all outputs of a plan's steps, in characters.
@@ -18,16 +18,17 @@ const USUAL_OUTPUT_CHARS: usize = 2_000;
 pub fn quote(
     deps: &Deps,
     request: &str,
-    (focus, evidence): (&EvidenceFocus, &Value),
+    focus: &EvidenceFocus,
+    evidence: &Value,
     cap: Usd,
 ) -> Result<Quote, Failure> {
     // No call is made, so its time does not matter.
     let now = Instant::now();
     let asked = planner_input::input(request, focus, evidence);
-    let plan = |length| consultation_price(deps, &propose::consultation(&asked, now), length);
+    let plan = |length| single_call_price(deps, &propose::single_call(&asked, now), length);
     let explanation = |chars: usize, length| {
         let asked = explain::input(request, &[], evidence) + &"x".repeat(chars);
-        consultation_price(deps, &explain::consultation(&asked, now), length)
+        single_call_price(deps, &explain::single_call(&asked, now), length)
     };
     let least = plan(Length::Least)?;
     let (mut expected, mut worst, mut calls) = (least, least, 0);

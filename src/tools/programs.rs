@@ -66,6 +66,12 @@ pub struct Finished {
     pub stderr: String,
 }
 
+struct Ended {
+    status: ExitStatus,
+    stdout: Vec<u8>,
+    stderr: Vec<u8>,
+}
+
 impl Programs {
     /// Looks programs up by a variable reader such as `std::env::var_os`.
     pub fn find(variable: impl Fn(&str) -> Option<OsString>) -> Self {
@@ -117,12 +123,10 @@ impl Programs {
         let child = self.start(program, arguments, folder);
         let mut child = child.map_err(|error| io("start", error))?;
         let group = Group(child.id().and_then(|id| Pid::from_raw(id.cast_signed())));
-        let (mut stdout, mut stderr) = (vec![], vec![]);
-        let work = self.wait(&mut child, &group, (&mut stdout, &mut stderr));
-        let ended = timeout(self.limits.time, work).await;
+        let ended = timeout(self.limits.time, self.wait(&mut child, &group)).await;
         group.kill();
-        let status = match ended {
-            Ok(Ok(status)) => status,
+        let ended = match ended {
+            Ok(Ok(ended)) => ended,
             Ok(Err(error)) if error.kind() == io::ErrorKind::FileTooLarge => {
                 let limit = self.limits.output;
                 return Err(failed(format!("wrote more than {limit} bytes")));
@@ -133,15 +137,15 @@ impl Programs {
                 return Err(failed(format!("did not end within {seconds} s")));
             }
         };
-        let stderr = String::from_utf8_lossy(&stderr).trim().to_owned();
+        let stderr = String::from_utf8_lossy(&ended.stderr).trim().to_owned();
         let stderr = bounded(stderr, MAX_TEXT_BYTES);
-        if let Some(signal) = status.signal() {
+        if let Some(signal) = ended.status.signal() {
             let said = if stderr.is_empty() { "" } else { ": " };
             return Err(format!("'{name}' was ended by signal {signal}{said}{stderr}").into());
         }
         Ok(Finished {
-            success: status.success(),
-            stdout,
+            success: ended.status.success(),
+            stdout: ended.stdout,
             stderr,
         })
     }
@@ -168,29 +172,33 @@ impl Programs {
     }
 
     /// Waits for the end of a program, and collects what it writes.
-    async fn wait(
-        &self,
-        child: &mut Child,
-        group: &Group,
-        (stdout, stderr): (&mut Vec<u8>, &mut Vec<u8>),
-    ) -> io::Result<ExitStatus> {
+    async fn wait(&self, child: &mut Child, group: &Group) -> io::Result<Ended> {
         let limit = self.limits.output;
         let (out, err) = (child.stdout.take(), child.stderr.take());
-        let output = async { tokio::try_join!(read(out, stdout, limit), read(err, stderr, limit)) };
-        tokio::pin!(output);
+        let (mut stdout, mut stderr) = (vec![], vec![]);
+        let mut reading = Box::pin(async {
+            tokio::try_join!(read(out, &mut stdout, limit), read(err, &mut stderr, limit))
+        });
         let status = tokio::select! {
-            output = &mut output => {
+            output = &mut reading => {
                 output?;
-                return child.wait().await;
+                child.wait().await?
             }
-            status = child.wait() => status?,
+            status = child.wait() => {
+                // Grandchildren hold the pipes open.
+                group.kill();
+                if let Ok(output) = timeout(GRACE, &mut reading).await {
+                    output?;
+                }
+                status?
+            }
         };
-        // Grandchildren hold the pipes open.
-        group.kill();
-        if let Ok(output) = timeout(GRACE, output).await {
-            output?;
-        }
-        Ok(status)
+        drop(reading);
+        Ok(Ended {
+            status,
+            stdout,
+            stderr,
+        })
     }
 }
 

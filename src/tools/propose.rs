@@ -14,12 +14,9 @@ use super::planner_input::input;
 use super::tool::Tool;
 use super::validate::validate;
 use super::view;
-use crate::committee::{CallError, Consultation, Deps, Failure, consult_persistently};
-use crate::domain::{PlanIntent, PlanStep, Role, ToolPlan};
-use crate::journal::{ActionOutcome, Ending, Event, RunContext, ToolIntake, ToolPlanned};
-
-/// The step of the call that writes the plan, and its prompt.
-pub const STEP: &str = "tool_plan";
+use crate::committee::{CallError, Deps, Failure, SingleCall, call_with_retries};
+use crate::domain::{CallStep, PlanIntent, PlanStep, Role, ToolPlan};
+use crate::journal::{ActionOutcome, Ending, Event, RunContext, ToolPlanned, ToolSubmission};
 
 /// The longest plan, in output tokens.
 const MAX_TOKENS: u32 = 2000;
@@ -64,7 +61,7 @@ pub async fn propose(
     deadline: Duration,
 ) -> Result<Ending, Failure> {
     let toolbox = Toolbox::required(toolbox)?;
-    let Some(ToolIntake::Plan {
+    let Some(ToolSubmission::Plan {
         focus, evidence, ..
     }) = run.accepted().tools.clone()
     else {
@@ -72,8 +69,8 @@ pub async fn propose(
     };
     let request = &run.accepted().question.message;
     let question = input(request, &focus, &evidence);
-    let asked = consultation(&question, Instant::now() + deadline);
-    let draft = match consult_persistently::<Draft>(run, deps, asked).await {
+    let asked = single_call(&question, Instant::now() + deadline);
+    let draft = match call_with_retries::<Draft>(run, deps, asked).await {
         Ok(draft) => draft,
         Err(CallError::NoOutput(failed)) => return Err(Failure::master("plan", &failed)),
         Err(CallError::Stopped(failure)) => return Err(failure),
@@ -86,9 +83,9 @@ pub async fn propose(
     });
     let check = || validate(&plan, &evidence, &toolbox);
     let checked = run.compute(check).await?;
-    let (changes, rejection) = match checked {
-        Ok(changes) => (changes, None),
-        Err(rejection) => (vec![], Some(*rejection)),
+    let (outcome, changes, rejection) = match checked {
+        Ok(changes) => (ActionOutcome::Offered, changes, None),
+        Err(rejection) => (ActionOutcome::Declined, vec![], Some(*rejection)),
     };
     let planned = ToolPlanned {
         plan,
@@ -97,23 +94,18 @@ pub async fn propose(
     };
     run.record(Event::ToolPlanned(Box::new(planned)))?;
     let view = view::plan_view(run.id(), &run.events().to_vec(), &[]);
-    let is_offered = view.as_ref().is_some_and(|view| view.rejection.is_none());
     Ok(Ending::Acted {
-        outcome: if is_offered {
-            ActionOutcome::Offered
-        } else {
-            ActionOutcome::Declined
-        },
+        outcome,
         response: json!(view),
     })
 }
 
 /// Returns the call that writes the plan.
-pub fn consultation(question: &str, until: Instant) -> Consultation<'_> {
-    Consultation {
-        step: STEP,
+pub fn single_call(question: &str, until: Instant) -> SingleCall<'_> {
+    SingleCall {
+        step: CallStep::ToolPlan,
         role: Role::Master,
-        prompt: STEP,
+        prompt: "tool_plan",
         appendix: tools(),
         question,
         schema: Arc::clone(&SCHEMA),

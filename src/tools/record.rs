@@ -2,15 +2,13 @@
 
 use super::output::CUT;
 use crate::committee::Deps;
-use crate::journal::{Event, RunContext, StepFinished, Stop, step_finished_key};
+use crate::journal::{Event, RunContext, StepFinished, Stop, step};
 use crate::llm::{without_cut_secrets, without_secrets};
 
 /// Returns whether a step succeeded; `None` if it has no recorded end.
 pub fn has_succeeded(run: &RunContext, step_id: &str) -> Option<bool> {
-    match run.recall(&step_finished_key(step_id))? {
-        Event::StepFinished(finished) => Some(finished.ok),
-        _ => None,
-    }
+    let finished = run.recorded(&step::tool_finished(step_id))?;
+    Some(finished.ok)
 }
 
 /// Records the end of a step without secrets of the service, and without NUL, which not every

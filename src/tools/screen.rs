@@ -163,9 +163,9 @@ fn is_diagnostic_code(text: &str) -> bool {
 /// True if a text has these words, and not as parts of others.
 fn has_words(text: &str, words: &str) -> bool {
     text.match_indices(words).any(|(at, _)| {
-        let (before, behind) = (text.get(..at), text.get(at + words.len()..));
+        let (before, after) = (text.get(..at), text.get(at + words.len()..));
         !before.is_some_and(|it| it.ends_with(char::is_alphanumeric))
-            && !behind.is_some_and(|it| it.starts_with(char::is_alphanumeric))
+            && !after.is_some_and(|it| it.starts_with(char::is_alphanumeric))
     })
 }
 

@@ -2,8 +2,8 @@
 
 use super::call::{Call, Role, Run, Spec, parameter};
 use super::file_glob::matcher;
-use super::magellan::{Symbol, check, index, not_indexed, rows};
-use super::output::{Output, ToolError};
+use super::magellan::{Symbol, check, index, not_indexed};
+use super::output::{Output, ToolError, listing};
 
 pub const SPEC: Spec = Spec {
     parameters: &[parameter("pattern", Role::Text)],
@@ -29,5 +29,5 @@ async fn run(call: Call) -> Result<Output, ToolError> {
         let (file, line) = (&it.file, it.start_line);
         format!("{file}:{line}: {kind} {}", name.unwrap_or("?"))
     };
-    Ok(rows("symbols", symbols.map(row)))
+    Ok(listing(symbols.map(row), "No symbols.", []))
 }

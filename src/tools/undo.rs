@@ -82,7 +82,7 @@ pub async fn undo(
         };
         run.store(Event::StepStarted(started)).await?;
         let left: Vec<Restore> = authorized.restores.iter().skip(number).cloned().collect();
-        let _alone = toolbox.alone().await;
+        let _lock = toolbox.lock_workspace().await;
         let call = toolbox.without_arguments();
         let restored = call.blocking(move |call| put_back(call.workspace(), &left));
         let (changed, error) = match restored.await {

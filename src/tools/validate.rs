@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::call::Toolbox;
 use super::citations::{self, QUERIES, is_empty};
-use super::output::{ToolError, Why};
+use super::output::{FailureKind, ToolError};
 use super::tool::{Step, Tool};
 use crate::domain::{PlanIntent, PlanStep, ToolPlan};
 use crate::journal::{Rejection, RejectionKind, StepChanges};
@@ -18,7 +18,7 @@ const MAX_STEPS: usize = 20;
 const MAX_ID_CHARS: usize = 40;
 
 /// Checks a plan: its shape, tools and arguments, the evidence that it cites, and what has to hold
-/// before its first steps. The conditions of a step behind one that changes files are checked only
+/// before its first steps. The conditions of a step after one that changes files are checked only
 /// when it is executed, as are those of all others again. A splice plan must name its files now,
 /// because the user authorizes them. Returns the ids of the steps that change files, with the paths.
 ///
@@ -36,7 +36,8 @@ pub fn validate(
         };
         if is_empty(evidence, name) {
             let message = format!("Plan references '{what}' but {name} returns empty results");
-            return Err(insufficient(message, None));
+            let kind = RejectionKind::InsufficientEvidence;
+            return Err(rejection(kind, message, None));
         }
     }
     for step in &plan.steps {
@@ -45,18 +46,19 @@ pub fn validate(
         if let Some(query) = named.into_iter().find(is_uncited) {
             let claim = format!("Plan states a claim from {query} without citing it");
             let message = claim + ": insufficient evidence";
-            return Err(insufficient(message, Some(&step.step_id)));
+            let kind = RejectionKind::InsufficientEvidence;
+            return Err(rejection(kind, message, Some(&step.step_id)));
         }
     }
     let mut changes: Vec<StepChanges> = vec![];
     for step in &steps {
         let refused = |error: ToolError| {
-            let kind = match error.why {
-                Why::Forbidden => RejectionKind::ForbiddenOperation,
+            let kind = match error.kind {
+                FailureKind::Forbidden => RejectionKind::ForbiddenOperation,
                 _ => RejectionKind::PreconditionFailed,
             };
             let message = error.of("Precondition failed");
-            rejection(kind, message, Some(&step.step_id), Value::Null)
+            rejection(kind, message, Some(&step.step_id))
         };
         if changes.is_empty() {
             step.check().map_err(refused)?;
@@ -111,7 +113,10 @@ pub fn parse(plan: &ToolPlan, toolbox: &Toolbox) -> Result<Vec<Step>, Box<Reject
 }
 
 fn checked(step: &PlanStep, intent: PlanIntent, toolbox: &Toolbox) -> Result<Step, Box<Rejection>> {
-    let refused = |kind, message, help| rejection(kind, message, Some(&step.step_id), help);
+    let refused = |kind, message, help| {
+        let rejection = *rejection(kind, message, Some(&step.step_id));
+        Box::new(Rejection { help, ..rejection })
+    };
     let Ok(tool) = step.tool.parse::<Tool>() else {
         let message = format!("Tool '{}' not found in available tools", step.tool);
         let help = json!({ "tools": Tool::ALL });
@@ -119,8 +124,8 @@ fn checked(step: &PlanStep, intent: PlanIntent, toolbox: &Toolbox) -> Result<Ste
     };
     let checked = Step::new(&step.step_id, tool, &step.arguments, toolbox);
     let forbidden = RejectionKind::ForbiddenOperation;
-    let checked = checked.map_err(|error| match error.why {
-        Why::Forbidden => refused(forbidden, error.message, Value::Null),
+    let checked = checked.map_err(|error| match error.kind {
+        FailureKind::Forbidden => refused(forbidden, error.message, Value::Null),
         _ => {
             let help = json!({ "schema": tool.schema() });
             refused(RejectionKind::InvalidArguments, error.message, help)
@@ -136,29 +141,15 @@ fn checked(step: &PlanStep, intent: PlanIntent, toolbox: &Toolbox) -> Result<Ste
     Ok(checked)
 }
 
-fn insufficient(message: String, step: Option<&str>) -> Box<Rejection> {
-    rejection(
-        RejectionKind::InsufficientEvidence,
-        message,
-        step,
-        Value::Null,
-    )
-}
-
 fn invalid(message: String) -> Box<Rejection> {
-    rejection(RejectionKind::InvalidPlan, message, None, Value::Null)
+    rejection(RejectionKind::InvalidPlan, message, None)
 }
 
-fn rejection(
-    kind: RejectionKind,
-    message: String,
-    step: Option<&str>,
-    help: Value,
-) -> Box<Rejection> {
+fn rejection(kind: RejectionKind, message: String, step: Option<&str>) -> Box<Rejection> {
     Box::new(Rejection {
         kind,
         step_id: step.map(str::to_owned),
         message,
-        help,
+        help: Value::Null,
     })
 }

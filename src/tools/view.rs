@@ -10,29 +10,30 @@ use super::planner_input;
 use crate::domain::{RunId, Usd, User};
 use crate::journal::{
     Accepted, AuthorizationMode, Authorized, CallView, Ending, Event, RunRow, StepFinished,
-    StepStarted, ToolIntake, ToolPlanned, Transcript,
+    StepStarted, ToolSubmission, Transcript,
 };
 
 /// The name of a step that puts a file back.
 pub const UNDO: &str = "undo";
 
-fn accepted(events: &[Event]) -> Option<&Accepted> {
-    Transcript::of(events).accepted
-}
-
 /// Returns the authorization of an execution.
 pub fn authorized(events: &[Event]) -> Option<&Authorized> {
-    match &accepted(events)?.tools {
-        Some(ToolIntake::Execution(authorized)) => Some(authorized),
-        Some(ToolIntake::Plan { .. }) | None => None,
+    authorization(&Transcript::of(events))
+}
+
+fn authorization<'a>(run: &Transcript<'a>) -> Option<&'a Authorized> {
+    match &run.accepted?.tools {
+        Some(ToolSubmission::Execution(authorized)) => Some(authorized),
+        Some(ToolSubmission::Plan { .. }) | None => None,
     }
 }
 
 /// Returns the path of the workspace that a plan is for; empty if its journal does not have it.
 pub fn workspace(events: &[Event]) -> &str {
-    match accepted(events).and_then(|accepted| accepted.tools.as_ref()) {
-        Some(ToolIntake::Plan { workspace, .. }) => workspace,
-        Some(ToolIntake::Execution(_)) | None => "",
+    let accepted = Transcript::of(events).accepted;
+    match accepted.and_then(|accepted| accepted.tools.as_ref()) {
+        Some(ToolSubmission::Plan { workspace, .. }) => workspace,
+        Some(ToolSubmission::Execution(_)) | None => "",
     }
 }
 
@@ -50,71 +51,72 @@ pub fn plan_view(
     events: &[Event],
     executions: &[(RunRow, Vec<Event>)],
 ) -> Option<PlanView> {
-    let ToolPlanned {
-        plan,
-        changes,
-        rejection,
-    } = Transcript::of(events).tool_planned?;
-    let accepted = accepted(events)?;
-    // Those that took changes back do not count.
-    let counted = executions.iter().filter_map(|(row, events)| {
-        let authorized = authorized(events).filter(|it| it.undoes.is_none())?;
-        Some((row, events.as_slice(), authorized))
-    });
-    let counted: Vec<_> = counted.collect();
-    let done = counted
+    let own = Transcript::of(events);
+    let (accepted, planned) = (own.accepted?, own.tool_planned?);
+    let executions = executions
         .iter()
-        .flat_map(|(_, events, _)| Transcript::of(*events).steps_finished);
-    let done: Vec<&StepFinished> = done.collect();
-    let has_failed = counted.iter().any(|(_, events, _)| has_failed(events));
+        .map(|(row, events)| (row.id, Transcript::of(events)));
+    let executions: Vec<(RunId, Transcript<'_>)> = executions.collect();
+    // Those that took changes back do not count.
+    let counted: Vec<(&Transcript<'_>, &Authorized)> = executions
+        .iter()
+        .filter_map(|(_, run)| Some((run, authorization(run)?)))
+        .filter(|(_, authorized)| authorized.undoes.is_none())
+        .collect();
     let mut changed = counted.iter().rev();
-    let changed = changed.find(|(.., it)| it.mode == AuthorizationMode::Modified);
-    let modified = changed.map(|(_, events, authorized)| ModifiedPlan {
-        by: by(events),
+    let changed = changed.find(|(_, it)| it.mode == AuthorizationMode::Modified);
+    let modified = changed.map(|(run, authorized)| ModifiedPlan {
+        by: by(run),
         plan: authorized.content.clone(),
         changes: authorized.changes.clone(),
     });
     // What the user changed counts from then on.
-    let content = modified.as_ref().map_or(plan, |modified| &modified.plan);
-    let mut ids = content.steps.iter().map(|step| &step.step_id);
-    let next = ids.find(|id| !done.iter().any(|step| step.step_id == **id));
-    let is_cancel = |it: &Authorized| it.mode == AuthorizationMode::Cancel;
-    let state = match (rejection, next) {
-        (Some(_), _) => PlanState::Rejected,
-        _ if counted.iter().any(|(.., it)| is_cancel(it)) => PlanState::Cancelled,
-        _ if has_failed => PlanState::Halted,
-        (_, None) => PlanState::Completed,
-        _ if counted.is_empty() => PlanState::Proposed,
-        _ => PlanState::Underway,
+    let content = modified.as_ref().map_or(&planned.plan, |it| &it.plan);
+    let is_done = |id: &str| {
+        let mut done = counted.iter().flat_map(|(run, _)| &run.steps_finished);
+        done.any(|step| step.step_id == id)
+    };
+    let next = content.steps.iter().find(|step| !is_done(&step.step_id));
+    let state = match next {
+        _ if planned.rejection.is_some() => PlanState::Rejected,
+        _ if counted
+            .iter()
+            .any(|(_, it)| it.mode == AuthorizationMode::Cancel) =>
+        {
+            PlanState::Cancelled
+        }
+        _ if counted.iter().any(|(run, _)| has_failed(run)) => PlanState::Halted,
+        None => PlanState::Completed,
+        Some(_) if counted.is_empty() => PlanState::Proposed,
+        Some(_) => PlanState::Underway,
     };
     let is_open = matches!(state, PlanState::Proposed | PlanState::Underway);
-    let next_step = next.filter(|_| is_open).cloned();
+    let next_step = next.filter(|_| is_open).map(|step| step.step_id.clone());
     let evidence = match &accepted.tools {
-        Some(ToolIntake::Plan { evidence, .. }) => evidence.clone(),
-        Some(ToolIntake::Execution(_)) | None => json!({}),
+        Some(ToolSubmission::Plan { evidence, .. }) => evidence.clone(),
+        Some(ToolSubmission::Execution(_)) | None => json!({}),
     };
-    let brief = |(row, events): &(RunRow, Vec<Event>)| ExecutionBrief {
-        execution_id: row.id.to_string(),
-        state: execution_state(events),
-        steps: authorized(events).map_or(vec![], |authorized| authorized.steps.clone()),
+    let brief = |(id, run): &(RunId, Transcript<'_>)| ExecutionBrief {
+        execution_id: id.to_string(),
+        state: state_of(run),
+        steps: authorization(run).map_or(vec![], |authorized| authorized.steps.clone()),
     };
     Some(PlanView {
         plan_id: run.to_string(),
         state,
-        plan: plan.clone(),
-        rejection: rejection.clone(),
-        changes: changes.clone(),
+        plan: planned.plan.clone(),
+        rejection: planned.rejection.clone(),
+        changes: planned.changes.clone(),
         modified,
-        budget: budget(accepted, events),
+        budget: budget(accepted, &own),
         evidence,
         executions: executions.iter().map(brief).collect(),
         next_step,
     })
 }
 
-fn budget(accepted: &Accepted, events: &[Event]) -> BudgetView {
-    let calls = Transcript::of(events).calls;
-    let costs = calls.iter().filter_map(|call| Some(call.settled?.cost));
+fn budget(accepted: &Accepted, run: &Transcript<'_>) -> BudgetView {
+    let costs = run.calls.iter().filter_map(|call| Some(call.settled?.cost));
     let spent: Usd = costs.sum();
     let line = |call: &CallView<'_>| {
         let settled = call.settled;
@@ -133,28 +135,31 @@ fn budget(accepted: &Accepted, events: &[Event]) -> BudgetView {
     BudgetView {
         cap_usd: accepted.cap.dollars(),
         spent_usd: spent.dollars(),
-        calls: calls.iter().map(line).collect(),
+        calls: run.calls.iter().map(line).collect(),
     }
 }
 
 /// Names the user of a run.
-fn by(events: &[Event]) -> String {
-    match accepted(events).map(|accepted| &accepted.question.user) {
+fn by(run: &Transcript<'_>) -> String {
+    match run.accepted.map(|accepted| &accepted.question.user) {
         Some(User { id, name }) if !name.is_empty() => format!("{name} ({id})"),
         user => user.map_or(String::new(), |user| user.id.clone()),
     }
 }
 
-fn has_failed(events: &[Event]) -> bool {
-    let state = execution_state(events);
+fn has_failed(run: &Transcript<'_>) -> bool {
+    let state = state_of(run);
     matches!(state, ExecutionState::Halted | ExecutionState::Failed)
 }
 
 /// Returns how far an execution is. One that ended during the explanation has all its steps.
 pub fn execution_state(events: &[Event]) -> ExecutionState {
-    let run = Transcript::of(events);
+    state_of(&Transcript::of(events))
+}
+
+fn state_of(run: &Transcript<'_>) -> ExecutionState {
     let steps = &run.steps_finished;
-    let authorized = authorized(events);
+    let authorized = authorization(run);
     let closes = authorized.is_some_and(|it| it.mode == AuthorizationMode::Cancel);
     let due = authorized.map(|it| it.steps.len() + it.restores.len());
     match run.finished.map(|finished| &finished.ending) {
@@ -182,8 +187,8 @@ pub fn execution_end(run: RunId, events: &[Event]) -> ExecutionEnd {
 pub fn execution_view(id: RunId, events: &[Event], plan_events: &[Event]) -> Option<ExecutionView> {
     let (run, planned) = (Transcript::of(events), Transcript::of(plan_events));
     let (own, of_plan) = (run.accepted?, planned.accepted?);
-    let authorized = authorized(events)?;
-    let Some(ToolIntake::Plan {
+    let authorized = authorization(&run)?;
+    let Some(ToolSubmission::Plan {
         focus, evidence, ..
     }) = &of_plan.tools
     else {
@@ -194,7 +199,7 @@ pub fn execution_view(id: RunId, events: &[Event], plan_events: &[Event]) -> Opt
     Some(ExecutionView {
         execution_id: id.to_string(),
         plan_id: authorized.plan.to_string(),
-        state: execution_state(events),
+        state: state_of(&run),
         request: of_plan.question.message.clone(),
         prompt: PromptView {
             input: planner_input::input(&of_plan.question.message, focus, evidence),
@@ -206,11 +211,11 @@ pub fn execution_view(id: RunId, events: &[Event], plan_events: &[Event]) -> Opt
         proposed: proposed.map(|planned| planned.plan.clone()),
         authorization: AuthorizationView {
             mode: authorized.mode.into_str().to_owned(),
-            by: by(events),
+            by: by(&run),
             steps: authorized.steps.clone(),
             undoes: authorized.undoes.map(|undone| undone.to_string()),
         },
-        budget: budget(own, events),
+        budget: budget(own, &run),
         steps: run.steps_finished.into_iter().map(shown).collect(),
         explanation: run.explained.cloned(),
     })

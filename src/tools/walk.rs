@@ -12,7 +12,7 @@ use ignore::Match;
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 use rustix::fs::FileType;
 
-use super::output::{ToolError, Why};
+use super::output::{FailureKind, ToolError};
 use super::path::{folders_above, join};
 use super::workspace::{Workspace, not_text};
 
@@ -88,7 +88,7 @@ fn add_rules(workspace: &Workspace, folder: &str, rules: &mut Rules, notes: &mut
     let mut builder = GitignoreBuilder::new(".");
     for name in [".git/info/exclude", ".gitignore", ".ignore"] {
         let text = workspace.read(&join(folder, name)).unwrap_or_else(|error| {
-            if error.why != Why::Missing {
+            if error.kind != FailureKind::Missing {
                 notes.insert("some ignore files could not be read".to_owned());
             }
             String::new()

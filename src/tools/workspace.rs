@@ -19,7 +19,7 @@ use cap_std::fs::{Dir, File, Metadata, MetadataExt as _, OpenOptions, OpenOption
 use rustix::fs::{FileType, OFlags};
 use sha2::{Digest as _, Sha256};
 
-use super::output::{ToolError, Why, quoted};
+use super::output::{FailureKind, ToolError, quoted};
 use super::path::{UNFINISHED, changeable, is_unfinished, join, normalise, split};
 use crate::domain::hex;
 use crate::journal::FileChange;
@@ -157,7 +157,7 @@ impl Workspace {
     pub fn content_before(&self, path: &str) -> Result<Option<String>, ToolError> {
         match self.replaceable(&self.changeable(path)?) {
             Ok((text, _)) => Ok(Some(text)),
-            Err(error) if error.why == Why::Missing => Ok(None),
+            Err(error) if error.kind == FailureKind::Missing => Ok(None),
             Err(error) => Err(error),
         }
     }

@@ -14,9 +14,10 @@ use crate::cli::run;
 use crate::support::app::database_of;
 use crate::support::process::Service;
 use crate::support::process::conclave;
-use crate::support::{Fault, MockProvider, Setup, TestApp, chat, run_of};
+use crate::support::{
+    Fault, MockProvider, QUESTION, Setup, TestApp, chat, run_of, sent, status_of,
+};
 
-const QUESTION: &str = "What is the boiling point of water at sea level in Celsius?";
 const FIXED: &str = "correct horse battery";
 
 /// Inserts a token into the database of a running service, bypassing the service.
@@ -45,8 +46,7 @@ pub async fn token(
 }
 
 async fn status(app: &TestApp, token: &str) -> u16 {
-    app.client
-        .get(format!("{}/api/runs", app.url))
+    app.request("GET", "/api/runs")
         .bearer_auth(token)
         .send()
         .await
@@ -161,8 +161,7 @@ async fn a_token_of_actions_reads_actions_and_their_narrations_and_no_chat() {
     let act = token(&app, 1, &[Scope::Act], None).await;
     let text = json!({ "source": "http", "user": { "id": "ada", "name": "Ada" }, "context": {}, "message": "/do wave, stealth" });
     let told = app
-        .client
-        .post(format!("{}/api/act", app.url))
+        .request("POST", "/api/act")
         .bearer_auth(&act)
         .json(&text)
         .send();
@@ -201,12 +200,7 @@ async fn a_token_allows_only_the_routes_of_its_scopes() {
     let app = TestApp::start(&provider).await;
     let act = token(&app, 1, &[Scope::Act, Scope::Tools], None).await;
     let admin = token(&app, 2, &[Scope::Admin], None).await;
-    let refused = app
-        .post(&chat("ask", QUESTION))
-        .bearer_auth(&act)
-        .send()
-        .await
-        .unwrap();
+    let refused = sent(app.post(&chat("ask", QUESTION)).bearer_auth(&act)).await;
     assert_eq!(refused.status(), 403);
     assert_eq!(
         refused.headers()["www-authenticate"],
@@ -240,6 +234,26 @@ async fn a_token_allows_only_the_routes_of_its_scopes() {
 }
 
 #[tokio::test]
+async fn a_refusal_names_every_scope_that_would_do() {
+    let provider = MockProvider::start().await;
+    let app = TestApp::start(&provider).await;
+    let act = token(&app, 1, &[Scope::Act], None).await;
+    let url = format!("{}/api/runs/019b2c4e-7f00-7aa1-b2c3-0d4e5f607182", app.url);
+    let refused = app.client.delete(url).bearer_auth(&act).send();
+    let refused = refused.await.unwrap();
+    assert_eq!(refused.status(), 403);
+    assert_eq!(
+        refused.headers()["www-authenticate"],
+        r#"Bearer error="insufficient_scope", scope="chat tools""#
+    );
+    let problem: Value = refused.json().await.unwrap();
+    assert_eq!(
+        problem["detail"],
+        "the token is valid, but it was made without any of the scopes chat, tools"
+    );
+}
+
+#[tokio::test]
 async fn a_valid_long_token_works_from_a_blocked_address() {
     let provider = MockProvider::start().await;
     for (fixed, right) in [("weak", 429), (FIXED, 200)] {
@@ -250,13 +264,7 @@ async fn a_valid_long_token_works_from_a_blocked_address() {
             seen.push(status(&app, &format!("guess {guess}")).await);
         }
         assert_eq!(seen, [vec![401; 30], vec![429; 2]].concat());
-        let locked = app
-            .client
-            .get(format!("{}/api/runs", app.url))
-            .bearer_auth("guess")
-            .send()
-            .await
-            .unwrap();
+        let locked = sent(app.request("GET", "/api/runs").bearer_auth("guess")).await;
         let wait: u64 = locked.headers()["retry-after"]
             .to_str()
             .unwrap()
@@ -277,12 +285,7 @@ async fn a_valid_long_token_works_from_a_blocked_address() {
 async fn without_tokens_requests_for_another_host_are_refused() {
     let provider = MockProvider::start().await;
     let app = TestApp::start(&provider).await;
-    let from = |host: &str| {
-        app.client
-            .get(format!("{}/api/runs", app.url))
-            .header("host", host)
-            .send()
-    };
+    let from = |host: &str| app.request("GET", "/api/runs").header("host", host).send();
     assert_eq!(from("rebound.example").await.unwrap().status(), 403);
     assert_eq!(from("localhost:8080").await.unwrap().status(), 200);
     let _ = token(&app, 1, &[Scope::Chat], None).await;
@@ -373,23 +376,9 @@ async fn a_public_address_is_served_only_with_a_token() {
     let service = Service::start(folder.path(), &variables).await;
     let port = service.url.rsplit(':').next().unwrap().to_owned();
     let url = format!("http://127.0.0.1:{port}/api/runs");
+    assert_eq!(status_of(crate::support::client().get(&url)).await, 401);
     assert_eq!(
-        crate::support::client()
-            .get(&url)
-            .send()
-            .await
-            .unwrap()
-            .status(),
-        401
-    );
-    assert_eq!(
-        crate::support::client()
-            .get(&url)
-            .bearer_auth(token.trim())
-            .send()
-            .await
-            .unwrap()
-            .status(),
+        status_of(crate::support::client().get(&url).bearer_auth(token.trim())).await,
         200
     );
     service.stop().await;
@@ -480,12 +469,7 @@ async fn a_limit_filled_by_runs_in_flight_has_a_short_wait() {
     let app = TestApp::with(&provider, setup).await;
     let body = asked_by("u1", "g1", "m1");
     assert_eq!(
-        app.post(&body)
-            .header("prefer", "respond-async")
-            .send()
-            .await
-            .unwrap()
-            .status(),
+        status_of(app.post(&body).header("prefer", "respond-async")).await,
         202
     );
     let (detail, wait) = refusal(&app, &asked_by("u2", "g2", "m2")).await;
@@ -493,12 +477,7 @@ async fn a_limit_filled_by_runs_in_flight_has_a_short_wait() {
         detail.starts_with("the service's limit") && wait == 10,
         "{wait}: {detail}"
     );
-    let joined = app
-        .post(&body)
-        .header("prefer", "respond-async")
-        .send()
-        .await
-        .unwrap();
+    let joined = sent(app.post(&body).header("prefer", "respond-async")).await;
     assert_eq!(joined.status(), 202);
 }
 

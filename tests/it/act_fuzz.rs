@@ -333,10 +333,7 @@ async fn hostile_proposals_do_not_change_data_of_other_users() {
         );
     let app = TestApp::with(&provider, setup).await;
     let post = |user: &'static str, message: String| {
-        let request = app
-            .client
-            .post(format!("{}/api/act", app.url))
-            .json(&said(user, &message));
+        let request = app.request("POST", "/api/act").json(&said(user, &message));
         async move {
             let response = request.send().await.unwrap();
             (

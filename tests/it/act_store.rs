@@ -7,9 +7,9 @@ use conclave::domain::{
     ActionGate, ActionMode, CommandName, Context, Question, RunKind, Source, Usd, User,
 };
 use conclave::journal::{
-    Acceptance, ActionIntake, ActionOutcome, ActionStart, AfterAction, Claim, Effect, Ending,
+    AcceptThen, Acceptance, AckTiming, ActionOutcome, ActionSubmission, Claim, Effect, Ending,
     Event, Executed, Finished, GateChecked, NewRun, Owner, Parsed, PostgresStore, Requester,
-    Restored, RunFilter, RunState, SqliteStore, Store, Told, verify,
+    Restored, RunFilter, RunState, SqliteStore, StartOutcome, Store, verify,
 };
 use jiff::SignedDuration;
 use serde_json::json;
@@ -21,7 +21,7 @@ use crate::support::postgres;
 /// Returns an action of a user in the guild `g`.
 fn action(n: u128, user: &str, message: &str, key: Option<&str>) -> NewRun {
     let mut run = new_run(n, key, message);
-    run.accepted.action = Some(ActionIntake::default());
+    run.accepted.action = Some(ActionSubmission::default());
     run.accepted.cap = Usd::ZERO;
     run.accepted.question = Question {
         source: Source::Discord,
@@ -75,6 +75,13 @@ fn events(command: CommandName, effect: Option<Effect>) -> Vec<Event> {
     ]
 }
 
+fn finish(command: CommandName, effect: Option<Effect>) -> AcceptThen {
+    AcceptThen::Finish {
+        events: events(command, effect),
+        if_stamp: None,
+    }
+}
+
 async fn remember(store: &Arc<dyn Store>, n: u128, user: &str, content: &str) {
     let effect = Effect::Memory {
         content: content.into(),
@@ -89,9 +96,12 @@ async fn act(
     command: CommandName,
     effect: Effect,
 ) {
-    let then = AfterAction::End(events(command, Some(effect)), None);
+    let then = finish(command, Some(effect));
     let action = action(n, user, message, None);
-    assert_eq!(store.begin(action, then).await.unwrap(), ActionStart::Ended);
+    assert_eq!(
+        store.begin(action, then).await.unwrap(),
+        StartOutcome::Finished
+    );
 }
 
 async fn found(store: &Arc<dyn Store>, user: &str, words: &[&str]) -> Vec<String> {
@@ -102,24 +112,24 @@ async fn found(store: &Arc<dyn Store>, user: &str, words: &[&str]) -> Vec<String
 
 async fn story(store: Arc<dyn Store>, other: Arc<dyn Store>) {
     // An action that ends at once is stored with its whole chain and is not listed as a chat.
-    let then = || AfterAction::End(events(CommandName::Roll, None), None);
+    let then = || finish(CommandName::Roll, None);
     assert_eq!(
         store
             .begin(action(1, "ada", "roll 1d6", Some("k")), then())
             .await
             .unwrap(),
-        ActionStart::Ended
+        StartOutcome::Finished
     );
     let again = store
         .begin(action(2, "ada", "roll 1d6", Some("k")), then())
         .await
         .unwrap();
-    assert_eq!(again, ActionStart::Not(Acceptance::Joined(id(1))));
+    assert_eq!(again, StartOutcome::Refused(Acceptance::Joined(id(1))));
     let misuse = store
         .begin(action(2, "ada", "roll 1d8", Some("k")), then())
         .await
         .unwrap();
-    assert_eq!(misuse, ActionStart::Not(Acceptance::KeyReused(id(1))));
+    assert_eq!(misuse, StartOutcome::Refused(Acceptance::KeyReused(id(1))));
     let row = store.run(id(1)).await.unwrap().unwrap();
     assert_eq!(
         (row.kind, row.state, row.spent),
@@ -166,12 +176,12 @@ async fn story(store: Arc<dyn Store>, other: Arc<dyn Store>) {
     assert_eq!(store.last_reply(&asker, since).await.unwrap(), None);
 
     // An action with a lease belongs to this process until the lease expires.
-    let hold = |lease| AfterAction::Hold {
+    let hold = |lease| AcceptThen::Claim {
         owner: "o".into(),
         lease,
-        told: Told::AtOnce,
+        ack: AckTiming::Immediate,
     };
-    let ActionStart::Held(lease) = store
+    let StartOutcome::Leased(lease) = store
         .begin(action(4, "ada", "hm", None), hold(Duration::from_secs(30)))
         .await
         .unwrap()
@@ -217,13 +227,13 @@ async fn story(store: Arc<dyn Store>, other: Arc<dyn Store>) {
                 name: name.into(),
                 sheet: json!({ "name": name, "level": level }),
             };
-            let then = AfterAction::End(events(CommandName::SheetCreate, Some(effect)), None);
+            let then = finish(CommandName::SheetCreate, Some(effect));
             assert_eq!(
                 store
                     .begin(action(n, user, "sheet", None), then)
                     .await
                     .unwrap(),
-                ActionStart::Ended
+                StartOutcome::Finished
             );
         }
     };
@@ -386,6 +396,37 @@ async fn story(store: Arc<dyn Store>, other: Arc<dyn Store>) {
     for words in [&["will"][..], &["will", "gold"]] {
         assert_eq!(found(&store, "cid", words).await, ["Will owes me 5 gold"]);
     }
+    leased_command(&store).await;
+}
+
+/// A leased action's command is written only if the user's data are still as it read them.
+async fn leased_command(store: &Arc<dyn Store>) {
+    let claim = AcceptThen::Claim {
+        owner: "o".into(),
+        lease: Duration::from_secs(30),
+        ack: AckTiming::Immediate,
+    };
+    let begun = store.begin(action(90, "eve", "hm", None), claim).await;
+    let StartOutcome::Leased(lease) = begun.unwrap() else {
+        panic!("it is not leased")
+    };
+    let read = store.stamp(&owner("eve")).await.unwrap();
+    remember(store, 91, "eve", "torches").await;
+    let effect = Effect::Memory {
+        content: "rope".into(),
+    };
+    let command = &events(CommandName::MemoryAdd, Some(effect))[1];
+    let late = store
+        .append_if(Some(&read), &lease, at(1), &[command])
+        .await;
+    assert!(!late.unwrap());
+    assert_eq!(store.memory_count(&owner("eve")).await.unwrap(), 1);
+    let read = store.stamp(&owner("eve")).await.unwrap();
+    let again = store
+        .append_if(Some(&read), &lease, at(1), &[command])
+        .await;
+    assert!(again.unwrap());
+    assert_eq!(store.memory_count(&owner("eve")).await.unwrap(), 2);
 }
 
 #[tokio::test]
@@ -425,7 +466,7 @@ async fn one_of_a_hundred_concurrent_confirmations_is_written() {
             let mut run = action(n, "ada", "roll 1d6", Some("confirm:x"));
             run.body_hash = "same".into();
             store
-                .begin(run, AfterAction::End(events(CommandName::Roll, None), None))
+                .begin(run, finish(CommandName::Roll, None))
                 .await
                 .unwrap()
         }
@@ -434,7 +475,7 @@ async fn one_of_a_hundred_concurrent_confirmations_is_written() {
     assert_eq!(
         begun
             .iter()
-            .filter(|begun| **begun == ActionStart::Ended)
+            .filter(|begun| **begun == StartOutcome::Finished)
             .count(),
         1
     );

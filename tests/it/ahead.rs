@@ -6,9 +6,7 @@ use conclave::domain::{Agent, Usd};
 use conclave::journal::{CallResult, Event};
 use serde_json::{Value, json};
 
-use crate::support::{Fault, Got, MockProvider, Scenario, Setup, TestApp};
-
-const QUESTION: &str = "What is the boiling point of water at sea level in Celsius?";
+use crate::support::{Fault, Got, MockProvider, QUESTION, Scenario, Setup, TestApp};
 
 /// Returns the place of the first event of which this holds.
 fn place(got: &Got, wanted: impl Fn(&Event) -> bool) -> usize {
@@ -72,11 +70,8 @@ async fn the_question_of_the_plan_does_not_wait_for_an_agent_that_hangs() {
     let provider = MockProvider::playing(scenario).await;
     provider.on("r1/critic", Fault::Hang(Duration::from_secs(60)));
     let deadlines = json!({ "connect": 2, "call": 11, "ask": 12, "audit": 12, "deep": 12 });
-    let app = TestApp::with(
-        &provider,
-        Setup::default().set("/policy/deadlines", deadlines),
-    )
-    .await;
+    let setup = Setup::default().set("/policy/deadlines", deadlines);
+    let app = TestApp::with(&provider, setup).await;
     let got = app.ask("ask", &message).await;
     assert_eq!(got.outcome, "clarification");
     let reserved = got.events().find_map(|event| match event {
@@ -120,7 +115,7 @@ async fn what_was_asked_in_vain_is_said_and_not_reused() {
     };
     let sum: Usd = got.events().filter_map(of_agents).sum();
     assert_eq!((cost, sum > Usd::ZERO), (sum.to_string().as_str(), true));
-    let metrics = app.client.get(format!("{}/metrics", app.url));
+    let metrics = app.request("GET", "/metrics");
     let metrics = metrics.send().await.unwrap().text().await.unwrap();
     assert!(
         metrics.contains("conclave_speculations_total{outcome=\"wasted\"} 1"),

@@ -3,10 +3,12 @@
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
+use rusqlite::Connection;
+
 use crate::cli::{CommandLine, run};
+use crate::support::QUESTION;
 use crate::support::process::Service;
 
-const QUESTION: &str = "What is the boiling point of water at sea level in Celsius?";
 const DATABASE: &str = "data/conclave.db";
 
 /// Returns a command line whose database has this number of runs.
@@ -48,17 +50,10 @@ fn mode(path: &Path) -> u32 {
     std::fs::metadata(path).unwrap().permissions().mode() & 0o777
 }
 
-async fn pool(path: &Path) -> sqlx::SqlitePool {
-    sqlx::SqlitePool::connect_with(sqlx::sqlite::SqliteConnectOptions::new().filename(path))
-        .await
-        .unwrap()
-}
-
 /// Runs a statement on a database that no service has open.
-async fn change(path: &Path, statement: &'static str) {
-    let pool = pool(path).await;
-    sqlx::raw_sql(statement).execute(&pool).await.unwrap();
-    pool.close().await;
+fn change(path: &Path, statement: &str) {
+    let raw = Connection::open(path).unwrap();
+    raw.execute_batch(statement).unwrap();
 }
 
 #[tokio::test]
@@ -115,11 +110,8 @@ async fn a_database_in_use_is_not_replaced_even_by_force() {
     assert_eq!(runs(&place).await.len(), 2);
 
     // Another program holds the file open and does not know the locks of Conclave.
-    let other = pool(&place.path(DATABASE)).await;
-    sqlx::query("SELECT COUNT(*) FROM runs")
-        .execute(&other)
-        .await
-        .unwrap();
+    let other = Connection::open(place.path(DATABASE)).unwrap();
+    other.execute_batch("SELECT COUNT(*) FROM runs").unwrap();
     let said = place.run(&["restore", "--force", &backup]).await;
     assert!(
         said.0 == 4 && said.2.contains("in use"),
@@ -127,7 +119,7 @@ async fn a_database_in_use_is_not_replaced_even_by_force() {
         said.0,
         said.2
     );
-    other.close().await;
+    drop(other);
     assert_eq!(runs(&place).await.len(), 2);
     assert_eq!(place.run(&["restore", "--force", &backup]).await.0, 0);
     assert_eq!(runs(&place).await.len(), 1);
@@ -260,7 +252,7 @@ async fn an_invalid_backup_changes_nothing() {
         ),
     ] {
         std::fs::write(&bad, &sound).unwrap();
-        change(&bad, statement).await;
+        change(&bad, statement);
         refused(code, words).await;
     }
     std::fs::write(&bad, &sound).unwrap();
@@ -321,16 +313,8 @@ async fn force_replaces_an_unreadable_database_and_its_log() {
 async fn a_backup_of_an_older_release_is_brought_up_to_date() {
     let place = CommandLine::new().await;
     let old = place.path("old.db");
-    let options = sqlx::sqlite::SqliteConnectOptions::new()
-        .filename(&old)
-        .create_if_missing(true)
-        .foreign_keys(false);
-    let pool = sqlx::SqlitePool::connect_with(options).await.unwrap();
-    sqlx::raw_sql(include_str!("../fixtures/database-0001.sql"))
-        .execute(&pool)
-        .await
-        .unwrap();
-    pool.close().await;
+    let dump = include_str!("../fixtures/database-0001.sql");
+    change(&old, &format!("PRAGMA foreign_keys = FALSE; {dump}"));
     let before = std::fs::read(&old).unwrap();
     let said = place.run(&["restore", "old.db"]).await;
     assert_eq!(

@@ -3,9 +3,9 @@
 use conclave::journal::{AgentOutcome, Continuation, Event, SkipReason, Trimmed};
 use serde_json::{Value, json};
 
-use crate::support::{Fault, MockProvider, Scenario, Setup, TINY_PNG, TestApp, chat};
-
-const QUESTION: &str = "What is the boiling point of water at sea level in Celsius?";
+use crate::support::{
+    Fault, MockProvider, QUESTION, Scenario, Setup, TINY_PNG, TestApp, chat, sent,
+};
 
 #[tokio::test]
 async fn an_ask_is_answered_by_six_calls() {
@@ -404,11 +404,7 @@ async fn agents_without_room_at_first_run_when_the_others_cost_less() {
 async fn a_cap_with_no_room_at_all_is_a_clear_refusal() {
     let provider = MockProvider::start().await;
     let app = TestApp::with(&provider, Setup::default().env("NORMAL_MAX_USD", "0.001")).await;
-    let response = app
-        .post(&chat("ask", "What is 2 + 2?"))
-        .send()
-        .await
-        .unwrap();
+    let response = sent(app.post(&chat("ask", "What is 2 + 2?"))).await;
     assert_eq!(response.status(), 422);
     let body: Value = response.json().await.unwrap();
     assert_eq!(body["type"], "urn:conclave:problem:over-budget");

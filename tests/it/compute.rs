@@ -11,9 +11,9 @@ use conclave::clock::Clock;
 use conclave::compute::ComputePool;
 use conclave::domain::{RunId, Usd};
 use conclave::journal::{
-    ActionStart, AfterAction, Call, CallResult, CallSent, CallStop, Cause, Claim, Ending, Entry,
-    Event, PostgresStore, Process, RunContext, RunState, SqliteStore, Stop, Store, Told, Uncalled,
-    Wake,
+    AcceptThen, AckTiming, Call, CallResult, CallSent, CallStop, Cause, Claim, Ending, Entry,
+    Event, PostgresStore, Process, RunContext, RunState, SqliteStore, StartOutcome, Stop, Store,
+    Uncalled, Wake,
 };
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -21,9 +21,7 @@ use tempfile::TempDir;
 use crate::crash::{Toll, toll};
 use crate::store::new_run;
 use crate::support::process::{Home, Service};
-use crate::support::{MockProvider, client, postgres};
-
-const QUESTION: &str = "What is the boiling point of water at sea level in Celsius?";
+use crate::support::{MockProvider, QUESTION, client, postgres, sent, status_of};
 
 /// A message for which the solver's prompt renders without end.
 const ENDLESS: &str = "ENDLESS: what is the boiling point of water at sea level in Celsius?";
@@ -93,15 +91,11 @@ async fn a_run_that_computes_without_end_delays_no_other_and_can_end() {
         .await;
     let endless = service.accept("ask", ENDLESS, 1).await.unwrap();
     until(&home, endless, in_round_1).await;
-    let health = client()
-        .get(format!("{}/health", service.url))
-        .send()
-        .await
-        .unwrap();
+    let health = sent(client().get(format!("{}/health", service.url))).await;
     assert_eq!(health.status(), 200);
     let other = answer_of(&service, &home, 2).await;
     let url = format!("{}/api/runs/{endless}", service.url);
-    assert_eq!(client().delete(&url).send().await.unwrap().status(), 202);
+    assert_eq!(status_of(client().delete(&url)).await, 202);
     let events = until(&home, endless, ended).await;
     assert!(matches!(events.last(), Some(Event::Finished(f)) if f.ending == Ending::Cancelled));
     // The second run is not cancelled: its deadline ends it. SIGTERM then ends the process.
@@ -306,12 +300,12 @@ async fn a_decision_is_stored_with_the_next_intent_and_at_the_end() {
     let mut run = new_run(1, None, "one");
     run.at = clock.now();
     let (id, accepted) = (run.id, run.accepted.clone());
-    let hold = AfterAction::Hold {
+    let hold = AcceptThen::Claim {
         owner: "me".into(),
         lease: Duration::from_secs(60),
-        told: Told::AtOnce,
+        ack: AckTiming::Immediate,
     };
-    let ActionStart::Held(lease) = store.begin(run, hold).await.unwrap() else {
+    let StartOutcome::Leased(lease) = store.begin(run, hold).await.unwrap() else {
         panic!("the run is accepted and claimed");
     };
     let context = RunContext::begin(process(&store, clock), lease, accepted);

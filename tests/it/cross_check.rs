@@ -4,7 +4,7 @@ use conclave::domain::{Agent, Basis, Decision, Holds, Role};
 use conclave::journal::{AgentFinished, AgentOutcome, CheckScope, CrossChecked, Event, Transcript};
 use serde_json::{Value, json};
 
-use crate::support::{Call, Fault, Got, MockProvider, Scenario, Setup, TestApp};
+use crate::support::{Call, Fault, Got, MockProvider, Scenario, Setup, TestApp, sent};
 
 fn checked(got: &Got) -> &CrossChecked {
     got.events()
@@ -26,7 +26,7 @@ fn second<'a>(got: &'a Got, agent: &str) -> &'a AgentFinished {
     got.events().find_map(of).expect("a part in round 2")
 }
 
-async fn run(
+pub async fn run(
     scenario: Scenario,
     mode: &str,
     setup: Setup,
@@ -42,7 +42,7 @@ async fn run(
 }
 
 /// Replies to the cross-check with the truth about a scenario, modified by `change`.
-fn check_otherwise(
+pub fn check_otherwise(
     provider: &MockProvider,
     scenario: &Scenario,
     pattern: &str,
@@ -227,7 +227,7 @@ async fn a_report_that_gives_orders_stays_data_and_is_recorded() {
         "no line can pass for a claim"
     );
     let pass = &checked(&got).passes[0];
-    assert_eq!(pass.found.conduct[0].agent, "critic");
+    assert_eq!(pass.found.conduct[0].agent, Agent::Critic);
     let told = &got.body["audit"]["crossCheck"]["passes"][0]["reports"][0];
     assert_eq!(
         (&told["agent"], &told["kind"]),
@@ -337,11 +337,7 @@ async fn a_small_cap_checks_less_and_never_passes_the_cap() {
                 }),
         );
         if checked.passes.is_empty() {
-            assert_eq!(
-                checked.notes,
-                ["the cap has no room for it"],
-                "{mills} mills"
-            );
+            assert_eq!(checked.notes, ["it would exceed the cap"], "{mills} mills");
         }
     }
     assert!(seen.contains("key"), "{seen:?}");
@@ -353,12 +349,10 @@ async fn the_stream_and_the_replay_have_the_cross_check() {
     let provider = MockProvider::playing(scenario.clone()).await;
     let app = TestApp::start(&provider).await;
     let got = app.ask("ask", &scenario.message).await;
-    let stream = app
+    let request = app
         .client
-        .get(format!("{}/api/runs/{}/events", app.url, got.run))
-        .send()
-        .await
-        .unwrap();
+        .get(format!("{}/api/runs/{}/events", app.url, got.run));
+    let stream = sent(request).await;
     let events = stream.text().await.unwrap();
     let data = events
         .split("event: cross_check\n")
@@ -387,7 +381,7 @@ async fn the_stream_and_the_replay_have_the_cross_check() {
     let member = record
         .members
         .iter()
-        .find(|((role, ..), _)| role == "cross-check")
+        .find(|(key, _)| key.role == "cross-check")
         .expect("a row of its own")
         .1;
     assert_eq!(

@@ -4,13 +4,10 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use conclave::journal::{RunFilter, RunReader as _, SqliteStore};
-use sqlx::SqlitePool;
 use tempfile::TempDir;
 
 use crate::support::process::{Service, conclave};
-use crate::support::{MockProvider, TestApp, chat, client};
-
-const QUESTION: &str = "What is the boiling point of water at sea level in Celsius?";
+use crate::support::{MockProvider, QUESTION, TestApp, chat, client, status_of};
 
 fn rights(path: &Path) -> u32 {
     std::fs::metadata(path)
@@ -124,11 +121,10 @@ async fn a_damaged_file_is_not_ready_and_nothing_is_promised() {
     let mut created = conclave(folder.path(), &["act", "roll 1d6"], &variables);
     assert!(created.status().await.unwrap().success());
     let file = folder.path().join("conclave.db");
-    let url = format!("sqlite://{}", file.display());
-    let raw = SqlitePool::connect(&url).await.unwrap();
+    let raw = rusqlite::Connection::open(&file).unwrap();
     let root = "SELECT rootpage FROM sqlite_master WHERE name = 'entries'";
-    let page: u32 = sqlx::query_scalar(root).fetch_one(&raw).await.unwrap();
-    raw.close().await;
+    let page: u32 = raw.query_row(root, [], |row| row.get(0)).unwrap();
+    drop(raw);
     let mut bytes = std::fs::read(&file).unwrap();
     let start = (page as usize - 1) * 4096;
     bytes[start..start + 4096].fill(0x5a);
@@ -140,7 +136,7 @@ async fn a_damaged_file_is_not_ready_and_nothing_is_promised() {
     assert!(refused.contains("the file is damaged"), "{refused}");
     assert!(!refused.contains("nothing was lost"), "{refused}");
     let ready = client().get(format!("{}/ready", service.url));
-    assert_eq!(ready.send().await.unwrap().status(), 503);
+    assert_eq!(status_of(ready).await, 503);
     service.stop().await;
 }
 
@@ -188,24 +184,8 @@ async fn a_limit_of_the_size_of_files_is_an_error_and_no_crash() {
         refused.contains("cannot grow") || refused.contains("disk is full"),
         "{refused}"
     );
-    assert_eq!(
-        client
-            .get(format!("{url}/ready"))
-            .send()
-            .await
-            .unwrap()
-            .status(),
-        503
-    );
-    assert_eq!(
-        client
-            .get(format!("{url}/health"))
-            .send()
-            .await
-            .unwrap()
-            .status(),
-        200
-    );
+    assert_eq!(status_of(client.get(format!("{url}/ready"))).await, 503);
+    assert_eq!(status_of(client.get(format!("{url}/health"))).await, 200);
     assert!(
         service.child.try_wait().unwrap().is_none(),
         "the process lives"

@@ -1,7 +1,6 @@
 //! Tests a database that is full, locked or unreachable. The service answers 503, loses and
 //! corrupts nothing, and continues its runs after the trouble is over.
 
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,44 +9,32 @@ use conclave::journal::{
     self, BackendStore as _, Ending, Error, JournalStore as _, PostgresStore, SqliteBounds,
     SqliteStore,
 };
+use rusqlite::Connection;
 use serde_json::{Value, json};
 use sqlx::PgPool;
-use sqlx::sqlite::{SqliteConnectOptions, SqlitePool};
 use tempfile::TempDir;
 
 use crate::support::process::{Home, conclave};
-use crate::support::{Fault, MockProvider, Setup, TestApp, chat, client, postgres, run_of, until};
+use crate::support::{
+    Fault, MockProvider, QUESTION, Setup, TestApp, chat, client, execute, postgres, run_of, sent,
+    until,
+};
 
-const QUESTION: &str = "What is the boiling point of water at sea level in Celsius?";
-
-/// Opens a second connection to the file, as another process would.
-async fn beside(path: &Path) -> SqlitePool {
-    let options = SqliteConnectOptions::new()
-        .filename(path)
-        .create_if_missing(true);
-    SqlitePool::connect_with(options).await.unwrap()
-}
+const FILL: &str = "INSERT INTO ballast VALUES (zeroblob(2000000))";
 
 /// Returns a service whose file may grow by at most `most_pages` and whose lock timeout is short,
 /// with a raw connection.
-async fn cramped(provider: &MockProvider, most_pages: Option<u32>) -> (TestApp, SqlitePool) {
+async fn cramped(provider: &MockProvider, most_pages: Option<u32>) -> (TestApp, Connection) {
     let folder = Arc::new(TempDir::new().unwrap());
     let path = folder.path().join("conclave.db");
     // The ballast is data that an operator can delete to free space.
     drop(SqliteStore::open(&path, "before").await.unwrap());
-    let raw = beside(&path).await;
-    sqlx::query("CREATE TABLE ballast (bytes BLOB)")
-        .execute(&raw)
-        .await
+    let raw = Connection::open(&path).unwrap();
+    raw.execute_batch("CREATE TABLE ballast (bytes BLOB)")
         .unwrap();
-    sqlx::query("INSERT INTO ballast VALUES (zeroblob(2000000))")
-        .execute(&raw)
-        .await
-        .unwrap();
-    let (pages,): (u32,) = sqlx::query_as("PRAGMA page_count")
-        .fetch_one(&raw)
-        .await
-        .unwrap();
+    raw.execute_batch(FILL).unwrap();
+    let pages = raw.query_row("PRAGMA page_count", [], |row| row.get::<_, u32>(0));
+    let pages = pages.unwrap();
     let bounds = SqliteBounds {
         patience: Duration::from_millis(50),
         most_pages: most_pages.map(|more| pages + more),
@@ -65,12 +52,10 @@ async fn cramped(provider: &MockProvider, most_pages: Option<u32>) -> (TestApp, 
 
 /// Submits a question. Returns the run's id, or the status and the problem.
 async fn hand_in(app: &TestApp, message: &str) -> Result<RunId, (u16, Value)> {
-    let response = app
+    let request = app
         .post(&chat("ask", message))
-        .header("prefer", "respond-async")
-        .send()
-        .await
-        .unwrap();
+        .header("prefer", "respond-async");
+    let response = sent(request).await;
     let status = response.status().as_u16();
     if status != 202 {
         assert!(response.headers().contains_key("retry-after"));
@@ -81,7 +66,7 @@ async fn hand_in(app: &TestApp, message: &str) -> Result<RunId, (u16, Value)> {
 
 /// Checks that every run has its reply and an intact chain, and that the file passes the integrity
 /// check.
-async fn hold(app: &TestApp, raw: &SqlitePool, runs: &[RunId]) {
+async fn hold(app: &TestApp, raw: &Connection, runs: &[RunId]) {
     for run in runs {
         let ending = app.ended(*run).await;
         assert!(matches!(ending, Ending::Replied { .. }), "{ending:?}");
@@ -91,11 +76,8 @@ async fn hold(app: &TestApp, raw: &SqlitePool, runs: &[RunId]) {
             Ok(())
         );
     }
-    let (sound,): (String,) = sqlx::query_as("PRAGMA integrity_check")
-        .fetch_one(raw)
-        .await
-        .unwrap();
-    assert_eq!(sound, "ok");
+    let sound = raw.query_row("PRAGMA integrity_check", [], |row| row.get(0));
+    assert_eq!(sound, Ok("ok".to_owned()));
 }
 
 #[tokio::test]
@@ -138,10 +120,7 @@ async fn a_full_disk_refuses_new_runs_and_delays_those_in_flight() {
             "what was taken on is not lost"
         );
     }
-    sqlx::query("DELETE FROM ballast")
-        .execute(&raw)
-        .await
-        .unwrap();
+    raw.execute_batch("DELETE FROM ballast").unwrap();
     hold(&app, &raw, &accepted).await;
     assert!(hand_in(&app, "And now?").await.is_ok());
     assert_eq!(app.get("/ready").await.0, 200);
@@ -155,15 +134,11 @@ async fn a_run_in_flight_keeps_its_answers_until_a_full_disk_has_space() {
         .on("r1/*", Fault::Latency(Duration::from_millis(300)))
         .times(3);
     let (app, raw) = cramped(&provider, Some(1)).await;
-    let fill = "INSERT INTO ballast VALUES (zeroblob(2000000))";
     let run = hand_in(&app, QUESTION).await.unwrap();
     until(async || provider.state().in_flight >= 3).await;
-    sqlx::query(fill).execute(&raw).await.unwrap();
+    raw.execute_batch(FILL).unwrap();
     until(async || app.get("/ready").await.0 == 503).await;
-    sqlx::query("DELETE FROM ballast")
-        .execute(&raw)
-        .await
-        .unwrap();
+    raw.execute_batch("DELETE FROM ballast").unwrap();
     hold(&app, &raw, &[run]).await;
     let bought: Vec<String> = provider.calls().into_iter().map(|it| it.key).collect();
     assert!(bought.iter().all(|it| !it.contains('#')), "{bought:?}");
@@ -178,7 +153,7 @@ async fn a_locked_database_refuses_new_runs_and_delays_those_in_flight() {
     let (app, raw) = cramped(&provider, None).await;
     let run = hand_in(&app, QUESTION).await.unwrap();
     until(async || provider.state().in_flight >= 3).await;
-    let lock = raw.begin_with("BEGIN IMMEDIATE").await.unwrap();
+    raw.execute_batch("BEGIN IMMEDIATE").unwrap();
     let (status, problem) = hand_in(&app, "Another?").await.unwrap_err();
     assert_eq!(
         (status, problem["type"].as_str()),
@@ -191,7 +166,7 @@ async fn a_locked_database_refuses_new_runs_and_delays_those_in_flight() {
         "reading needs no lock"
     );
     until(async || provider.state().in_flight == 0).await;
-    lock.rollback().await.unwrap();
+    raw.execute_batch("ROLLBACK").unwrap();
     hold(&app, &raw, &[run]).await;
     assert!(hand_in(&app, "Another?").await.is_ok());
     assert_eq!(provider.repeated_keys(), Vec::<String>::new());
@@ -223,8 +198,8 @@ async fn sqlite_errors_have_clear_messages() {
     )
     .await
     .unwrap();
-    let raw = beside(&path).await;
-    let lock = raw.begin_with("BEGIN IMMEDIATE").await.unwrap();
+    let raw = Connection::open(&path).unwrap();
+    raw.execute_batch("BEGIN IMMEDIATE").unwrap();
     let locked = store
         .cancel("01890000-0000-7000-8000-000000000000".parse().unwrap())
         .await
@@ -233,7 +208,7 @@ async fn sqlite_errors_have_clear_messages() {
         locked.to_string(),
         "the database is not available: it is locked by another process"
     );
-    lock.rollback().await.unwrap();
+    raw.execute_batch("ROLLBACK").unwrap();
 }
 
 #[tokio::test]
@@ -242,14 +217,13 @@ async fn postgresql_errors_have_clear_messages_without_address_or_statement() {
     let store = PostgresStore::open(&url, "one").await.unwrap();
     let raw = PgPool::connect(&url).await.unwrap();
     // The trigger refuses every insert of a run with the SQLSTATE that is its user id.
-    sqlx::raw_sql(
+    execute(
+        &raw,
         "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS
          $$ BEGIN RAISE EXCEPTION 'planted INSERT' USING ERRCODE = NEW.user_id; END $$;
          CREATE TRIGGER refuse BEFORE INSERT ON runs FOR EACH ROW EXECUTE FUNCTION refuse();",
     )
-    .execute(&raw)
-    .await
-    .unwrap();
+    .await;
     let cases = [
         ("53100", "the disk is full"),
         ("53300", "it has no connection left"),
@@ -275,10 +249,7 @@ async fn a_lock_that_only_refuses_writes_is_seen_by_readiness() {
     let store = PostgresStore::open(&url, "one").await.unwrap();
     let raw = PgPool::connect(&url).await.unwrap();
     let mut lock = raw.begin().await.unwrap();
-    sqlx::query("LOCK TABLE runs IN SHARE MODE")
-        .execute(&mut *lock)
-        .await
-        .unwrap();
+    execute(&mut *lock, "LOCK TABLE runs IN SHARE MODE").await;
     let why = store.ready().await.unwrap_err().to_string();
     assert!(
         why.contains("it does not answer") || why.contains("locked"),
@@ -294,8 +265,7 @@ async fn a_database_that_cannot_store_every_text_is_refused() {
     let raw = PgPool::connect(&url).await.unwrap();
     let latin = format!("latin_{:x}", rand::random::<u64>());
     let create = format!("CREATE DATABASE {latin} ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0");
-    let create = sqlx::AssertSqlSafe(create);
-    sqlx::query(create).execute(&raw).await.unwrap();
+    execute(&raw, create).await;
     let mut url = url::Url::parse(&url).unwrap();
     url.set_path(&latin);
     let refused = PostgresStore::open(url.as_str(), "one")
@@ -322,10 +292,7 @@ async fn connections_to_a_read_only_server_are_replaced() {
              current_database()); END $$"
         );
         let statement = format!("BEGIN READ WRITE; {statement}; COMMIT; {CUT}");
-        sqlx::raw_sql(sqlx::AssertSqlSafe(statement))
-            .execute(&raw)
-            .await
-            .unwrap();
+        execute(&raw, statement).await;
     };
     read_only("on").await;
     let accepted = store.accept(crate::store::new_run(1, None, "one")).await;
@@ -337,10 +304,7 @@ async fn connections_to_a_read_only_server_are_replaced() {
         "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I RESET default_transaction_read_only',
                      current_database()); END $$";
     let statement = format!("BEGIN READ WRITE; {statement}; COMMIT");
-    sqlx::raw_sql(sqlx::AssertSqlSafe(statement))
-        .execute(&raw)
-        .await
-        .unwrap();
+    execute(&raw, statement).await;
     store.ready().await.unwrap();
     let accepted = store.accept(crate::store::new_run(1, None, "one")).await;
     assert_eq!(accepted.unwrap(), journal::Acceptance::New);
@@ -360,10 +324,7 @@ async fn the_loss_and_the_return_of_the_database_are_logged_once_and_told_by_rea
             "ALTER DATABASE {name} ALLOW_CONNECTIONS {is_allowed};
              SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}'"
         );
-        sqlx::raw_sql(sqlx::AssertSqlSafe(statement))
-            .execute(&raw)
-            .await
-            .unwrap();
+        execute(&raw, statement).await;
     };
     let url = format!("{}/ready", service.url);
     let ready = async || {
@@ -372,15 +333,18 @@ async fn the_loss_and_the_return_of_the_database_are_logged_once_and_told_by_rea
     };
     assert_eq!(ready().await, 200);
     allow(false).await;
-    service.logged("the database is lost").await;
+    service.logged("the database is unavailable").await;
     assert_eq!(ready().await, 503);
     allow(true).await;
-    service.logged("the database is back").await;
+    service.logged("the database is available again").await;
     assert_eq!(ready().await, 200);
     let log = service.stop().await;
     let count = |line: &str| log.lines().filter(|l| l.contains(line)).count();
     assert_eq!(
-        (count("the database is lost"), count("the database is back")),
+        (
+            count("the database is unavailable"),
+            count("the database is available again")
+        ),
         (1, 1),
         "{log}"
     );
@@ -393,18 +357,13 @@ async fn a_transaction_that_postgresql_aborts_is_retried() {
     let raw = PgPool::connect(&url).await.unwrap();
     // A sequence keeps its value after a rollback: the first two attempts are aborted, the third
     // succeeds.
-    sqlx::raw_sql(
-        "CREATE SEQUENCE tries;
+    execute(&raw, "CREATE SEQUENCE tries;
          CREATE FUNCTION break_off() RETURNS trigger LANGUAGE plpgsql AS
          $$ BEGIN
              IF nextval('tries') <= 2 THEN RAISE EXCEPTION 'deadlock' USING ERRCODE = '40P01'; END IF;
              RETURN NEW;
          END $$;
-         CREATE TRIGGER break_off BEFORE INSERT ON runs FOR EACH ROW EXECUTE FUNCTION break_off();",
-    )
-    .execute(&raw)
-    .await
-    .unwrap();
+         CREATE TRIGGER break_off BEFORE INSERT ON runs FOR EACH ROW EXECUTE FUNCTION break_off();").await;
     let accepted = store
         .accept(crate::store::new_run(1, None, "one"))
         .await
@@ -471,7 +430,7 @@ async fn a_schema_of_a_later_version_is_refused() {
     let later =
         "INSERT INTO _sqlx_migrations (version, description, success, checksum, execution_time)
                  VALUES (999, 'later', true, '', 0)";
-    sqlx::query(later).execute(&raw).await.unwrap();
+    execute(&raw, later).await;
     let error = PostgresStore::open(&url, "one").await.err().unwrap();
     assert!(matches!(error, Error::Migration(_)), "{error}");
 }

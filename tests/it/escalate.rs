@@ -3,7 +3,7 @@
 use conclave::journal::{Event, SolverJudged};
 use serde_json::{Value, json};
 
-use crate::support::{Fault, Got, MockProvider, Scenario, Setup, TestApp, chat};
+use crate::support::{Fault, Got, MockProvider, Scenario, Setup, TestApp, chat, sent};
 
 fn setup() -> Setup {
     Setup::default().env("DECISION_STRATEGY", "escalate")
@@ -117,11 +117,7 @@ async fn a_grave_request_asks_all_at_once() {
         .reply(app.post(&asked(json!({ "gravity": 0.4, "urgency": 1 }))))
         .await;
     assert_eq!(calls(&slight), ALONE);
-    let response = app
-        .post(&asked(json!({ "gravity": 1.5 })))
-        .send()
-        .await
-        .unwrap();
+    let response = sent(app.post(&asked(json!({ "gravity": 1.5 })))).await;
     assert_eq!(response.status(), 400);
     let problem = response.text().await.unwrap();
     assert!(problem.contains("/salience/gravity"), "{problem}");

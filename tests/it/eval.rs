@@ -4,7 +4,8 @@
 
 use std::path::PathBuf;
 
-use conclave::scoring::{Policy, parse_record};
+use conclave::domain::ScoringPolicy;
+use conclave::scoring::parse_record;
 use serde_json::{Value, json};
 
 fn rows(name: &str) -> Option<Vec<Value>> {
@@ -21,7 +22,7 @@ fn rows(name: &str) -> Option<Vec<Value>> {
 
 fn scored(line: &Value) -> Value {
     let record = parse_record(&line.to_string()).unwrap();
-    record.judge(&Policy::default())
+    record.judge(&ScoringPolicy::default())
 }
 
 /// Returns the probability that a right row has a higher figure than a wrong one. A tie counts as

@@ -5,19 +5,14 @@ use std::time::Duration;
 use conclave::journal::Ending;
 use serde_json::{Value, json};
 
-use crate::support::{Fault, Got, MockProvider, Scenario, Setup, TestApp, chat, run_of};
-
-const QUESTION: &str = "What is the boiling point of water at sea level in Celsius?";
+use crate::support::{Fault, Got, MockProvider, QUESTION, Scenario, Setup, TestApp, chat, run_of};
 
 async fn with_fault(step: &str, fault: Fault) -> (MockProvider, Got) {
     let provider = MockProvider::start().await;
     provider.on(step, fault);
     let deadlines = json!({ "connect": 1, "call": 1, "ask": 9, "audit": 9, "deep": 9 });
-    let app = TestApp::with(
-        &provider,
-        Setup::default().set("/policy/deadlines", deadlines),
-    )
-    .await;
+    let setup = Setup::default().set("/policy/deadlines", deadlines);
+    let app = TestApp::with(&provider, setup).await;
     let got = app.ask("ask", QUESTION).await;
     (provider, got)
 }
@@ -100,11 +95,8 @@ async fn failures_of_the_provider_are_retried() {
 async fn a_rate_limit_is_waited_out() {
     let provider = MockProvider::start().await;
     provider.on("r1/solver", Fault::RateLimited(1)).times(1);
-    let app = TestApp::with(
-        &provider,
-        Setup::default().set("/policy/retry", json!({ "maxMs": 1000 })),
-    )
-    .await;
+    let setup = Setup::default().set("/policy/retry", json!({ "maxMs": 1000 }));
+    let app = TestApp::with(&provider, setup).await;
     let started = std::time::Instant::now();
     let got = app.ask("ask", QUESTION).await;
     assert_eq!(got.body["meta"]["invalidation"]["discarded"], json!([]));
@@ -117,11 +109,8 @@ async fn a_fallback_model_replaces_a_failing_model() {
     provider.on("r1/solver", Fault::Status(500)).times(3);
     let fallback = json!({ "provider": "anthropic", "model": "SOLVER_MODEL", "maxTokens": 1000,
                            "fallback": { "provider": "anthropic", "model": "MASTER_MODEL", "maxTokens": 1000 } });
-    let app = TestApp::with(
-        &provider,
-        Setup::default().set("/models/roles/solver", fallback),
-    )
-    .await;
+    let setup = Setup::default().set("/models/roles/solver", fallback);
+    let app = TestApp::with(&provider, setup).await;
     let got = app.ask("ask", QUESTION).await;
     assert_eq!(got.body["meta"]["invalidation"]["discarded"], json!([]));
     let models: Vec<String> = provider

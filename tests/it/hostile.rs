@@ -12,9 +12,9 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
 use crate::support::process::{Home, Service, conclave};
-use crate::support::{Fault, MockProvider, Setup, TestApp, chat, client};
-
-const QUESTION: &str = "What is the boiling point of water at sea level in Celsius?";
+use crate::support::{
+    Fault, MockProvider, QUESTION, Setup, TestApp, chat, client, sent, status_of,
+};
 
 /// Sends raw bytes and reads until the service closes the connection.
 async fn raw(url: &str, bytes: &[u8]) -> String {
@@ -125,23 +125,18 @@ async fn the_request_timeout_does_not_limit_the_wait_for_an_answer() {
         .set("/policy/limits/bodySeconds", json!(1));
     let app = TestApp::with(&provider, setup).await;
     assert_eq!(app.ask("ask", QUESTION).await.outcome, "answered");
-    let stream = app
+    let request = app
         .post(&chat("ask", QUESTION))
-        .header("accept", "text/event-stream")
-        .send()
-        .await
-        .unwrap();
+        .header("accept", "text/event-stream");
+    let stream = sent(request).await;
     assert!(stream.text().await.unwrap().contains("event: reply"));
 }
 
 #[tokio::test]
 async fn further_clients_wait_until_a_connection_is_free() {
     let provider = MockProvider::start().await;
-    let app = TestApp::with(
-        &provider,
-        Setup::default().set("/policy/limits/connections", json!(2)),
-    )
-    .await;
+    let setup = Setup::default().set("/policy/limits/connections", json!(2));
+    let app = TestApp::with(&provider, setup).await;
     let (first, second) = (connect(&app.url).await, connect(&app.url).await);
     let third = app.get("/health");
     tokio::pin!(third);
@@ -231,11 +226,8 @@ async fn every_answer_carries_the_security_headers() {
 async fn pages_of_other_origins_are_refused_unless_configured() {
     let provider = MockProvider::start().await;
     let closed = TestApp::start(&provider).await;
-    let named = TestApp::with(
-        &provider,
-        Setup::default().env("CORS_ORIGINS", "https://a.example"),
-    )
-    .await;
+    let setup = Setup::default().env("CORS_ORIGINS", "https://a.example");
+    let named = TestApp::with(&provider, setup).await;
     let allowed = async |app: &TestApp, origin: &str| {
         let preflight = app
             .client
@@ -253,10 +245,7 @@ async fn pages_of_other_origins_are_refused_unless_configured() {
             .fold(preflight, |request, (name, value)| {
                 request.header(name, value)
             });
-        let simple = app
-            .client
-            .get(format!("{}/health", app.url))
-            .header("origin", origin);
+        let simple = app.request("GET", "/health").header("origin", origin);
         let mut seen = vec![];
         for request in [preflight, simple] {
             let answer = request.send().await.unwrap();
@@ -332,7 +321,7 @@ async fn log_under_attack(format: &str) -> String {
     }
     let mut body = chat("ask", QUESTION);
     body[FORGED] = json!(FORGED);
-    assert_eq!(post(&body).send().await.unwrap().status(), 400);
+    assert_eq!(status_of(post(&body)).await, 400);
     body.as_object_mut().unwrap().remove(FORGED);
     let shown: String = FORGED.chars().filter(|c| !c.is_control()).collect();
     body["attachments"] = json!([{ "filename": format!("{shown}.png"), "url": format!("https://{shown}/a.png") },

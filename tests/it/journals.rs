@@ -15,7 +15,7 @@ use tempfile::TempDir;
 
 use crate::support::app::{config, database_of};
 use crate::support::process::conclave;
-use crate::support::{Fault, MockProvider, Scenario, Setup, TestApp, postgres};
+use crate::support::{Fault, MockProvider, Scenario, Setup, TestApp, postgres, status_of};
 
 const RECORDED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/journals.jsonl");
 
@@ -122,8 +122,8 @@ async fn new_journals_are_read_alike() {
     ask("audit", Scenario::agreeing()).await;
     provider.state().script = Default::default();
     let said = crate::act::said("ada", "/roll 2d6+3");
-    let acted = app.client.post(format!("{}/api/act", app.url)).json(&said);
-    assert_eq!(acted.send().await.unwrap().status(), 200);
+    let acted = app.request("POST", "/api/act").json(&said);
+    assert_eq!(status_of(acted).await, 200);
     // A second service on the same folder completes what this one leaves.
     provider
         .on("synthesis", Fault::Hang(Duration::from_secs(60)))

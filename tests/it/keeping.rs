@@ -5,8 +5,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use serde_json::Value;
 
 use crate::cli::CommandLine;
-
-const QUESTION: &str = "What is the boiling point of water at sea level in Celsius?";
+use crate::support::QUESTION;
 
 #[tokio::test]
 async fn exported_runs_are_imported_completely() {
@@ -71,10 +70,10 @@ async fn a_damaged_index_is_found_by_export_and_doctor() {
     }
     let here = CommandLine::new().await;
     assert_eq!(here.run(&["audit", QUESTION]).await.0, 0);
-    let raw = here.database().await;
+    let raw = here.database();
     let root = "SELECT rootpage FROM sqlite_master WHERE name = 'sqlite_autoindex_runs_1'";
-    let page: u32 = sqlx::query_scalar(root).fetch_one(&raw).await.unwrap();
-    raw.close().await;
+    let page: u32 = raw.query_row(root, [], |row| row.get(0)).unwrap();
+    drop(raw);
     let file = here.path("data/conclave.db");
     let mut bytes = std::fs::read(&file).unwrap();
     // The last bytes of a page have the first entry.
@@ -159,11 +158,9 @@ async fn pruning_removes_old_runs_and_reports_their_number() {
             .starts_with("removed 0 runs")
     );
     // Moves the end of one of the two runs into the past.
-    let pool = cli.database().await;
-    sqlx::query("UPDATE runs SET finished_ms = 1 WHERE id = (SELECT MIN(id) FROM runs)")
-        .execute(&pool)
-        .await
-        .unwrap();
+    let raw = cli.database();
+    let aged = "UPDATE runs SET finished_ms = 1 WHERE id = (SELECT MIN(id) FROM runs)";
+    raw.execute_batch(aged).unwrap();
     let (_, would, _) = cli
         .run(&["prune", "--older-than", "90d", "--dry-run"])
         .await;
@@ -178,9 +175,8 @@ async fn pruning_removes_old_runs_and_reports_their_number() {
             .starts_with("removed 1 run that")
     );
     assert_eq!(cli.run(&["runs", "--json"]).await.1.lines().count(), 1);
-    let (left,): (i64,) = sqlx::query_as("SELECT COUNT(DISTINCT run) FROM entries")
-        .fetch_one(&pool)
-        .await
-        .unwrap();
-    assert_eq!(left, 1, "the journal went with its run");
+    let left = raw.query_row("SELECT COUNT(DISTINCT run) FROM entries", [], |row| {
+        row.get(0)
+    });
+    assert_eq!(left, Ok(1), "the journal went with its run");
 }

@@ -6,7 +6,7 @@ use tempfile::TempDir;
 
 use crate::support::app::database_of;
 use crate::support::process::conclave;
-use crate::support::{Got, MockProvider, Setup, TestApp, chat};
+use crate::support::{Got, MockProvider, Setup, TestApp, chat, sent};
 
 const QUESTION: &str = "What is the boiling point of water at sea level?";
 
@@ -259,15 +259,7 @@ async fn what_does_not_stand_alone_is_not_learned() {
         "negative feedback teaches nothing"
     );
     let url = format!("{}/api/runs/{}/journal", app.url, first.run);
-    let journal = app
-        .client
-        .get(url)
-        .send()
-        .await
-        .unwrap()
-        .text()
-        .await
-        .unwrap();
+    let journal = sent(app.client.get(url)).await.text().await.unwrap();
     assert!(journal.contains("feedback") && !journal.contains("learned/1"));
 }
 

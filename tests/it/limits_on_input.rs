@@ -11,9 +11,9 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
 use crate::act::said;
-use crate::support::{Fault, MockProvider, Setup, TestApp, chat, run_of};
-
-const QUESTION: &str = "What is the boiling point of water at sea level in Celsius?";
+use crate::support::{
+    Fault, MockProvider, QUESTION, Setup, TestApp, chat, run_of, sent, status_of,
+};
 
 async fn post(app: &TestApp, path: &str, body: String) -> (u16, String) {
     let request = app
@@ -150,14 +150,9 @@ async fn made_up_users_do_not_pass_the_rate_of_a_token_or_address() {
         let mut statuses = vec![];
         for n in 0..5 {
             let act = app
-                .client
-                .post(format!("{}/api/act", app.url))
+                .request("POST", "/api/act")
                 .bearer_auth("correct horse battery");
-            let response = act
-                .json(&said(&format!("made up {n}"), "roll 1d6"))
-                .send()
-                .await
-                .unwrap();
+            let response = sent(act.json(&said(&format!("made up {n}"), "roll 1d6"))).await;
             statuses.push(response.status().as_u16());
             if response.status() == 429 {
                 assert!(response.headers().contains_key("retry-after"));
@@ -166,14 +161,9 @@ async fn made_up_users_do_not_pass_the_rate_of_a_token_or_address() {
         }
         assert_eq!(statuses, [200, 200, 200, 429, 429], "{of}");
         let list = app
-            .client
-            .get(format!("{}/api/runs", app.url))
+            .request("GET", "/api/runs")
             .bearer_auth("correct horse battery");
-        assert_eq!(
-            list.send().await.unwrap().status(),
-            200,
-            "reading is not counted"
-        );
+        assert_eq!(status_of(list).await, 200, "reading is not counted");
     }
 }
 
@@ -182,11 +172,8 @@ async fn a_stream_ends_soon_after_its_token_was_revoked() {
     let provider = MockProvider::start().await;
     provider.on("r1/*", Fault::Latency(Duration::from_secs(14)));
     let deadlines = json!({ "connect": 2, "call": 18, "ask": 20, "audit": 20, "deep": 20 });
-    let app = TestApp::with(
-        &provider,
-        Setup::default().set("/policy/deadlines", deadlines),
-    )
-    .await;
+    let setup = Setup::default().set("/policy/deadlines", deadlines);
+    let app = TestApp::with(&provider, setup).await;
     let store = SqliteStore::open(&app.folder.path().join("conclave.db"), "keys")
         .await
         .unwrap();

@@ -4,18 +4,11 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use crate::support::{Fault, MockProvider, Setup, TestApp, chat};
-
-const QUESTION: &str = "What is the boiling point of water at sea level in Celsius?";
+use crate::support::{Fault, MockProvider, QUESTION, Setup, TestApp, chat, sent, status_of};
 
 /// Returns the samples by name with labels, without the buckets of histograms.
 async fn scrape(app: &TestApp) -> BTreeMap<String, f64> {
-    let response = app
-        .client
-        .get(format!("{}/metrics", app.url))
-        .send()
-        .await
-        .unwrap();
+    let response = sent(app.request("GET", "/metrics")).await;
     assert_eq!(response.status(), 200);
     assert_eq!(
         response.headers()["content-type"],
@@ -57,97 +50,40 @@ async fn metrics_agree_with_the_journal() {
     provider.on("r1/critic", Fault::Status(529));
     app.ask("audit", QUESTION).await;
     provider.on("*", Fault::Status(400));
-    assert_eq!(
-        app.post(&chat("deep", QUESTION))
-            .send()
-            .await
-            .unwrap()
-            .status(),
-        502
-    );
+    assert_eq!(status_of(app.post(&chat("deep", QUESTION))).await, 502);
     let invalid = app.post(&chat("ask", " ")).send().await.unwrap();
     assert_eq!(invalid.status(), 422);
 
     let samples = scrape(&app).await;
     let total = |name: &str, labels: &[(&str, &str)]| sum(&samples, name, labels);
-    assert_eq!(
-        total("conclave_runs_accepted_total", &[("source", "http")]),
-        3.0
-    );
-    assert_eq!(
-        total(
-            "conclave_runs_total",
-            &[("mode", "ask"), ("outcome", "answered")]
-        ),
-        1.0
-    );
-    assert_eq!(
-        total(
-            "conclave_runs_total",
-            &[("mode", "deep"), ("outcome", "provider")]
-        ),
-        1.0
-    );
-    assert_eq!(total("conclave_runs_total", &[]), 3.0);
-    assert_eq!(
-        total("conclave_refused_total", &[("reason", "invalid")]),
-        1.0
-    );
-    assert_eq!(total("conclave_runs_in_flight", &[]), 0.0);
-    assert_eq!(
-        total("conclave_calls_total", &[]),
-        provider.calls().len() as f64
-    );
-    assert_eq!(
-        total(
-            "conclave_calls_total",
-            &[("role", "critic"), ("result", "provider error")]
-        ),
-        3.0
-    );
-    assert_eq!(total("conclave_retries_total", &[]), 2.0);
-    assert_eq!(
-        total(
-            "conclave_obtained_total",
-            &[("what", "report"), ("how", "clean")]
-        ),
-        5.0
-    );
-    assert_eq!(
-        total(
-            "conclave_obtained_total",
-            &[("what", "report"), ("how", "failed")]
-        ),
-        4.0
-    );
-    assert_eq!(
-        total(
-            "conclave_statuses_total",
-            &[("agent", "solver"), ("status", "VALID")]
-        ),
-        2.0
-    );
-    assert_eq!(total("conclave_gate_total", &[("gate", "ship")]), 2.0);
-    assert_eq!(
-        total("conclave_stage_seconds_count", &[("stage", "plan")]),
-        3.0
-    );
-    let spent: u64 = {
-        let mut spent = 0;
-        for run in app.get("/api/runs").await.1["runs"].as_array().unwrap() {
-            spent += (run["cost"]["spentUsd"].as_f64().unwrap() * 1e9).round() as u64;
-        }
-        spent
-    };
-    assert_eq!(total("conclave_cost_nanodollars_total", &[]), spent as f64);
+    let table = "conclave_runs_accepted_total | source=http | 3
+        conclave_runs_total | mode=ask, outcome=answered | 1
+        conclave_runs_total | mode=deep, outcome=provider | 1
+        conclave_runs_total | | 3
+        conclave_refused_total | reason=invalid | 1
+        conclave_runs_in_flight | | 0
+        conclave_calls_total | role=critic, result=provider error | 3
+        conclave_retries_total | | 2
+        conclave_obtained_total | what=report, how=clean | 5
+        conclave_obtained_total | what=report, how=failed | 4
+        conclave_statuses_total | agent=solver, status=VALID | 2
+        conclave_gate_total | gate=ship | 2
+        conclave_stage_seconds_count | stage=plan | 3
+        conclave_http_requests_total | route=/api/chat, status=200 | 2";
+    for row in table.lines() {
+        let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+        let labels = cells[1].split(", ").filter_map(|it| it.split_once('='));
+        let found = total(cells[0], &labels.collect::<Vec<_>>());
+        assert_eq!(found.to_string(), cells[2], "{row}");
+    }
+    let calls = provider.calls().len() as f64;
+    assert_eq!(total("conclave_calls_total", &[]), calls);
+    let runs = app.get("/api/runs").await.1;
+    let runs = runs["runs"].as_array().unwrap().iter();
+    let spent = runs.map(|run| run["cost"]["spentUsd"].as_f64().unwrap() * 1e9);
+    let spent: f64 = spent.map(f64::round).sum();
+    assert_eq!(total("conclave_cost_nanodollars_total", &[]), spent);
     assert!(total("conclave_tokens_total", &[("kind", "output")]) > 0.0 && !got.entries.is_empty());
-    assert_eq!(
-        total(
-            "conclave_http_requests_total",
-            &[("route", "/api/chat"), ("status", "200")]
-        ),
-        2.0
-    );
 }
 
 #[tokio::test]
@@ -162,12 +98,8 @@ async fn metric_labels_are_bounded_and_have_no_user_data() {
         let (status, _): (u16, Value) = app.get(&format!("/nowhere/zebra{n}")).await;
         assert_eq!(status, 404);
     }
-    let text = app
-        .client
-        .get(format!("{}/metrics", app.url))
-        .send()
+    let text = sent(app.request("GET", "/metrics"))
         .await
-        .unwrap()
         .text()
         .await
         .unwrap();

@@ -13,7 +13,7 @@ use conclave::clock::Clock;
 use conclave::compute::ComputePool;
 use conclave::domain::BilledTokens;
 use conclave::domain::{Context, Mode, RunId, Source, Usd, User};
-use conclave::journal::{self, Cause, Ending, Entry, Event, SqliteStore, Told, Transcript};
+use conclave::journal::{self, AckTiming, Cause, Ending, Entry, Event, SqliteStore, Transcript};
 use conclave::llm::{
     BreakerSettings, CallStop, ChatModel, ChatReply, ChatRequest, Error, ErrorKind, Part, Registry,
 };
@@ -83,8 +83,16 @@ pub async fn service(
     };
     let mut models = Registry::new([], Duration::ZERO, breaker).unwrap();
     models.insert("anthropic", Arc::new(model), 8);
-    let own = (owner.to_owned(), ComputePool::default());
-    App::assemble(config, Clock::System, Arc::new(store), models, own).unwrap()
+    let (store, owner) = (Arc::new(store), owner.to_owned());
+    App::assemble(
+        config,
+        Clock::System,
+        store,
+        owner,
+        models,
+        ComputePool::default(),
+    )
+    .unwrap()
 }
 
 /// Answers as scripted and applies to each call a fault drawn from its number.
@@ -270,7 +278,7 @@ pub async fn submit(app: &App, number: u64, mode: Mode, message: &str) -> Result
         idempotency_key: Some(format!("k{number}")),
         correlation_id: None,
     };
-    app.submit(app.chat_request(input)?, ids, Told::WithReply)
+    app.submit(app.chat_request(input)?, ids, AckTiming::WithReply)
         .await
 }
 
@@ -475,7 +483,7 @@ fn play(schedule: &Schedule) {
                 .unwrap();
             let row = app.run(run).await.unwrap().unwrap();
             let entries = app.entries(run).await.unwrap();
-            hold(run, &entries, &row, app.config.policy.ask_user_threshold);
+            hold(run, &entries, &row, app.config.policy.scoring.ask_threshold);
         }
         app.drain(PATIENCE).await;
     });

@@ -10,9 +10,8 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::act;
-use crate::support::{MockProvider, Scenario, TestApp, chat};
+use crate::support::{MockProvider, QUESTION, Scenario, TestApp, chat, sent};
 
-const QUESTION: &str = "What is the boiling point of water at sea level in Celsius?";
 const NOBODY: &str = "01890000-0000-7000-8000-000000000000";
 
 static DOCUMENT: LazyLock<Value> = LazyLock::new(|| http::document(&Limits::default()));
@@ -188,12 +187,7 @@ async fn every_documented_route_exists_and_other_methods_get_405_with_allow() {
             Method::DELETE,
             Method::OPTIONS,
         ] {
-            let response = app
-                .client
-                .request(method.clone(), &url)
-                .send()
-                .await
-                .unwrap();
+            let response = sent(app.client.request(method.clone(), &url)).await;
             let (status, headers) = (response.status().as_u16(), response.headers().clone());
             let kind = headers
                 .get("content-type")
@@ -236,13 +230,10 @@ async fn real_answers_have_the_documented_shape_and_nothing_else() {
     hold("Run", &app.get(&run).await.1);
     hold("Journal", &app.get(&format!("{run}/journal")).await.1);
     hold("RunPage", &app.get("/api/runs?limit=1").await.1);
-    let quote = app
-        .client
-        .post(format!("{}/api/quote", app.url))
-        .json(&chat("ask", QUESTION))
-        .send()
-        .await
-        .unwrap();
+    let request = app
+        .request("POST", "/api/quote")
+        .json(&chat("ask", QUESTION));
+    let quote = sent(request).await;
     hold("Quote", &quote.json().await.unwrap());
     for (path, status) in [
         ("/api/runs?limit=0", 400),
@@ -254,12 +245,8 @@ async fn real_answers_have_the_documented_shape_and_nothing_else() {
         hold("Problem", &problem);
     }
     // Validates each event of the stream against its own schema.
-    let stream = app
-        .client
-        .get(format!("{}{run}/events", app.url))
-        .send()
+    let stream = sent(app.client.get(format!("{}{run}/events", app.url)))
         .await
-        .unwrap()
         .text()
         .await
         .unwrap();
@@ -355,19 +342,11 @@ async fn a_clarification_and_its_continuation_have_the_documented_shape() {
 #[tokio::test]
 async fn the_reference_can_be_read_without_a_token_a_script_or_the_network() {
     let provider = MockProvider::start().await;
-    let app = TestApp::with(
-        &provider,
-        crate::support::Setup::default().env("CONCLAVE_TOKEN", "t".repeat(32)),
-    )
-    .await;
+    let setup = crate::support::Setup::default().env("CONCLAVE_TOKEN", "t".repeat(32));
+    let app = TestApp::with(&provider, setup).await;
     assert_eq!(app.get("/api/runs").await.0, 401);
     assert_eq!(app.get("/openapi.json").await.0, 200);
-    let response = app
-        .client
-        .get(format!("{}/docs", app.url))
-        .send()
-        .await
-        .unwrap();
+    let response = sent(app.request("GET", "/docs")).await;
     assert_eq!(response.status(), 200);
     let policy = response.headers()["content-security-policy"]
         .to_str()
@@ -405,13 +384,7 @@ async fn a_browser_at_the_root_is_sent_to_the_reference() {
     let provider = MockProvider::start().await;
     let app = TestApp::start(&provider).await;
     let browser = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8";
-    let response = app
-        .client
-        .get(format!("{}/", app.url))
-        .header("Accept", browser)
-        .send()
-        .await
-        .unwrap();
+    let response = sent(app.request("GET", "/").header("Accept", browser)).await;
     let headers = response.headers();
     assert_eq!(
         (

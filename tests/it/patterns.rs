@@ -8,7 +8,7 @@ use crate::language::rust_files;
 
 /// Files with patterns that come from data or are put together. Their own tests run each of them.
 const PUT_TOGETHER: [&str; 5] = [
-    "app/admission.rs",
+    "app/continuation.rs",
     "scoring/answer/dates.rs",
     "scoring/checks/code.rs",
     "scoring/checks/screening.rs",

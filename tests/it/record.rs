@@ -4,9 +4,7 @@ use serde_json::{Value, json};
 
 use crate::cli::{CommandLine, run};
 use crate::support::process::conclave;
-use crate::support::{Fault, Scenario};
-
-const QUESTION: &str = "What is the boiling point of water at sea level in Celsius?";
+use crate::support::{Fault, QUESTION, Scenario};
 
 #[tokio::test]
 async fn a_replay_under_the_same_config_makes_no_change_and_no_call() {
@@ -85,10 +83,8 @@ async fn the_report_skips_and_names_an_unreadable_run() {
     let broken = cli.newest().await;
     cli.run(&["ask", "new: And at the top of Mount Everest?"])
         .await;
-    let pool = cli.database().await;
     let sql = "UPDATE entries SET body = '{\"kind\":\"nonsense\"}' WHERE key = 'plan' AND run = ?";
-    sqlx::query(sql).bind(&broken).execute(&pool).await.unwrap();
-    pool.close().await;
+    cli.database().execute(sql, [&broken]).unwrap();
     let (code, output, error) = cli.run(&["report", "--json"]).await;
     let report: Value = serde_json::from_str(&output).unwrap();
     assert_eq!((code, &report["runs"]), (0, &json!(1)));

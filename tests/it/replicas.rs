@@ -11,9 +11,10 @@ use serde_json::{Value, json};
 use sqlx::PgPool;
 use tempfile::TempDir;
 
-use crate::support::{Fault, MockProvider, Scenario, Setup, TestApp, chat, postgres, until};
-
-const QUESTION: &str = "What is the boiling point of water at sea level in Celsius?";
+use crate::support::{
+    Fault, MockProvider, QUESTION, Scenario, Setup, TestApp, chat, execute, postgres, status_of,
+    until,
+};
 
 /// Whether the replicas notify each other of events.
 #[derive(Clone, Copy, PartialEq)]
@@ -81,10 +82,7 @@ async fn a_run_can_be_cancelled_at_the_other_replica() {
         let run = under_way(&replicas[0], &provider).await;
         let [_, other] = worker_first(&replicas, run).await;
         let url = format!("{}/api/runs/{run}", other.url);
-        assert_eq!(
-            other.client.delete(&url).send().await.unwrap().status(),
-            202
-        );
+        assert_eq!(status_of(other.client.delete(&url)).await, 202);
         // With the wire whole, the lease is renewed too late to notice the cancellation by it.
         assert!(matches!(other.ended(run).await, Ending::Cancelled));
         until(async || provider.state().in_flight == 0).await;
@@ -131,8 +129,7 @@ async fn a_broken_stream_resumes_at_the_other_replica() {
                       most: usize|
            -> Vec<(String, String, String)> {
         let request = app
-            .client
-            .get(format!("{}/api/runs/{run}/events", app.url))
+            .request("GET", &format!("/api/runs/{run}/events"))
             .header("last-event-id", after.to_owned());
         let events = request
             .send()
@@ -171,10 +168,7 @@ async fn a_repetition_joins_at_the_other_replica_during_and_after_the_run() {
     assert_eq!((a.run, &a.body), (b.run, &b.body));
     assert_eq!((a.run, &a.body), (c.run, &c.body));
     assert_eq!(provider.calls().len(), 6);
-    assert_eq!(
-        send(&two, "Something else").send().await.unwrap().status(),
-        422
-    );
+    assert_eq!(status_of(send(&two, "Something else")).await, 422);
 }
 
 #[tokio::test]
@@ -222,7 +216,10 @@ async fn notifications_reach_the_other_replica_and_not_their_sender() {
         PostgresStore::open(&url, "one").await.unwrap(),
         PostgresStore::open(&url, "two").await.unwrap(),
     );
-    let (mut ours, mut theirs) = (one.news().await.unwrap(), two.news().await.unwrap());
+    let (mut ours, mut theirs) = (
+        one.notifications().await.unwrap(),
+        two.notifications().await.unwrap(),
+    );
     let runs: Vec<RunId> = (1..=3)
         .map(|n| RunId::from_uuid(uuid::Uuid::from_u128(n)))
         .collect();
@@ -236,14 +233,13 @@ async fn notifications_reach_the_other_replica_and_not_their_sender() {
     );
     // A terminated connection ends the stream. A new stream can be opened.
     let raw = PgPool::connect(&url).await.unwrap();
-    sqlx::query(
+    execute(
+        &raw,
         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'LISTEN %'",
     )
-    .execute(&raw)
-    .await
-    .unwrap();
+    .await;
     assert_eq!(theirs.next().await, None);
-    let mut theirs = two.news().await.unwrap();
+    let mut theirs = two.notifications().await.unwrap();
     one.announce(&runs[1..2]).await.unwrap();
     assert_eq!(theirs.next().await, Some(runs[1]));
 }
@@ -270,7 +266,7 @@ async fn runs_continue_after_their_connections_are_cut() {
     let raw = PgPool::connect(&url).await.unwrap();
     let cut = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity
                WHERE datname = current_database() AND pid <> pg_backend_pid()";
-    sqlx::query(cut).execute(&raw).await.unwrap();
+    execute(&raw, cut).await;
     assert!(matches!(app.ended(run).await, Ending::Replied { .. }));
     let (_, journal): (_, Value) = app.get(&format!("/api/runs/{run}/journal")).await;
     assert_eq!(journal["verified"], true);

@@ -4,7 +4,9 @@
 use conclave::journal::Event;
 use serde_json::{Value, json};
 
-use crate::support::{Fault, Got, MockProvider, Scenario, Setup, TINY_PNG, TestApp, chat};
+use crate::support::{
+    Fault, Got, MockProvider, QUESTION, Scenario, Setup, TINY_PNG, TestApp, chat, sent,
+};
 
 const PLAN: &str = "1. Install Docker.\n2. Configure the firewall.\n3. Deploy the container.";
 
@@ -25,8 +27,6 @@ async fn staged(synthesis: Value) -> (MockProvider, TestApp) {
     let app = TestApp::start(&provider).await;
     (provider, app)
 }
-
-const QUESTION: &str = "What is the boiling point of water at sea level in Celsius?";
 
 #[tokio::test]
 async fn a_text_that_ends_in_a_question_is_quoted_on_demand_and_keeps_it() {
@@ -411,12 +411,8 @@ async fn a_reply_that_breaks_a_rule_is_replaced_by_the_best_report() {
             .unwrap()
             .contains("would have broken a rule of the service: no secret anywhere")
     );
-    let metrics = app
-        .client
-        .get(format!("{}/metrics", app.url))
-        .send()
+    let metrics = sent(app.request("GET", "/metrics"))
         .await
-        .unwrap()
         .text()
         .await
         .unwrap();

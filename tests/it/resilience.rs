@@ -8,9 +8,7 @@ use conclave::journal::{CallResult, Cause, Ending, Event, Transcript};
 use conclave::llm::CircuitPosition;
 use serde_json::{Value, json};
 
-use crate::support::{Fault, MockProvider, Scenario, Setup, TestApp, chat, mix, run_of};
-
-const QUESTION: &str = "What is the boiling point of water at sea level in Celsius?";
+use crate::support::{Fault, MockProvider, QUESTION, Scenario, Setup, TestApp, chat, mix, run_of};
 
 /// A breaker that opens after so many failures. One call is made after the other, so that they count.
 /// There is one attempt at an output: the failures need not last for the pauses between attempts.
@@ -169,11 +167,8 @@ async fn the_fallback_is_called_at_once_if_a_wait_is_too_long() {
     provider.on("r1/solver", Fault::RateLimited(3600)).times(1);
     let solver = json!({ "provider": "anthropic", "model": "SOLVER_MODEL", "maxTokens": 1000,
                          "fallback": { "provider": "anthropic", "model": "MASTER_MODEL", "maxTokens": 1000 } });
-    let app = TestApp::with(
-        &provider,
-        Setup::default().set("/models/roles/solver", solver),
-    )
-    .await;
+    let setup = Setup::default().set("/models/roles/solver", solver);
+    let app = TestApp::with(&provider, setup).await;
     let got = app.ask("ask", QUESTION).await;
     assert_eq!(got.body["meta"]["invalidation"]["discarded"], json!([]));
     let models: Vec<String> = provider
@@ -191,11 +186,8 @@ async fn refusals_and_malformed_outputs_do_not_lead_to_the_fallback_model() {
         provider.on("r1/solver*", fault);
         let solver = json!({ "provider": "anthropic", "model": "SOLVER_MODEL", "maxTokens": 1000,
                              "fallback": { "provider": "anthropic", "model": "MASTER_MODEL", "maxTokens": 1000 } });
-        let app = TestApp::with(
-            &provider,
-            Setup::default().set("/models/roles/solver", solver),
-        )
-        .await;
+        let setup = Setup::default().set("/models/roles/solver", solver);
+        let app = TestApp::with(&provider, setup).await;
         let got = app.ask("ask", QUESTION).await;
         assert_eq!(
             got.body["meta"]["invalidation"]["discarded"],
@@ -286,11 +278,8 @@ async fn a_run_without_time_for_its_agents_is_504() {
     let provider = MockProvider::start().await;
     provider.on("r1/*", Fault::Hang(Duration::from_secs(30)));
     let deadlines = json!({ "connect": 1, "call": 3, "ask": 3, "audit": 3, "deep": 3 });
-    let app = TestApp::with(
-        &provider,
-        Setup::default().set("/policy/deadlines", deadlines),
-    )
-    .await;
+    let setup = Setup::default().set("/policy/deadlines", deadlines);
+    let app = TestApp::with(&provider, setup).await;
     let (status, problem) = refused(&app).await;
     assert_eq!(
         (status, &problem["type"]),
@@ -304,11 +293,8 @@ async fn a_run_without_time_for_its_agents_is_504() {
     );
     // With enough time, the same failures count as a failure of the provider.
     let deadlines = json!({ "connect": 1, "call": 1, "ask": 20, "audit": 20, "deep": 20 });
-    let app = TestApp::with(
-        &provider,
-        Setup::default().set("/policy/deadlines", deadlines),
-    )
-    .await;
+    let setup = Setup::default().set("/policy/deadlines", deadlines);
+    let app = TestApp::with(&provider, setup).await;
     assert_eq!(refused(&app).await.0, 502);
 }
 
@@ -444,11 +430,8 @@ async fn a_call_that_may_be_billed_is_counted_before_its_retry() {
         let provider = MockProvider::start().await;
         provider.on("r1/solver", fault.clone()).times(1);
         let deadlines = json!({ "connect": 1, "call": 1, "ask": 10, "audit": 10, "deep": 10 });
-        let app = TestApp::with(
-            &provider,
-            Setup::default().set("/policy/deadlines", deadlines),
-        )
-        .await;
+        let setup = Setup::default().set("/policy/deadlines", deadlines);
+        let app = TestApp::with(&provider, setup).await;
         let got = app.ask("ask", QUESTION).await;
         assert_eq!(provider.count_step("r1/solver"), 2, "{fault:?}");
         let amounts = got
@@ -477,13 +460,10 @@ async fn runs_end_as_expected_if_a_fifth_of_calls_fails() {
     provider.canned("*", mix::of(7, 20, faults));
     let deadlines = json!({ "connect": 2, "call": 3, "ask": 60, "audit": 60, "deep": 60 });
     let retry = json!({ "attempts": 4, "baseMs": 5, "maxMs": 1000 });
-    let app = TestApp::with(
-        &provider,
-        Setup::default()
-            .set("/policy/deadlines", deadlines)
-            .set("/policy/retry", retry),
-    )
-    .await;
+    let setup = Setup::default()
+        .set("/policy/deadlines", deadlines)
+        .set("/policy/retry", retry);
+    let app = TestApp::with(&provider, setup).await;
     let asked = (0..RUNS).map(|case| {
         let mut body = chat("ask", &format!("{QUESTION} (case {case})"));
         body["user"]["id"] = json!(format!("u{case}"));

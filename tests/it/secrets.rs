@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::support::process::{Service, conclave};
-use crate::support::{Call, Fault, MockProvider, Scenario, chat, client, run_of};
+use crate::support::{Call, Fault, MockProvider, Scenario, chat, client, run_of, sent};
 
 const API_KEY: &str = "sk-planted-key-51c0ffee9d2b7a64";
 const FIXED: &str = "planted-fixed-token-3be1f7";
@@ -313,11 +313,7 @@ async fn a_key_in_json_escapes_is_in_no_journal_stream_or_database() {
     let ask = client()
         .post(format!("{}/api/chat", service.url))
         .header("accept", "text/event-stream");
-    let stream = ask
-        .json(&chat("audit", &scenario.message))
-        .send()
-        .await
-        .unwrap();
+    let stream = sent(ask.json(&chat("audit", &scenario.message))).await;
     let run = run_of(&stream).to_string();
     seen.add("the stream", stream.text().await.unwrap());
     for path in [

@@ -306,7 +306,9 @@ async fn a_limit_used_up_by_thinking_is_retried_once_with_less_effort_and_more_t
     let provider = MockProvider::start().await;
     let role = json!({ "provider": "anthropic", "model": "SOLVER_MODEL", "maxTokens": 400, "effort": "high" });
     let setup = Setup::default().set("/models/roles/solver", role);
-    provider.on("r1/solver", Fault::ThoughtAway).times(1);
+    provider
+        .on("r1/solver", Fault::OutputSpentOnThinking)
+        .times(1);
     let app = TestApp::with(&provider, setup).await;
     let got = app.ask("audit", QUESTION).await;
     let calls = provider.calls_of("r1/solver");
@@ -337,7 +339,7 @@ async fn a_limit_used_up_by_thinking_is_retried_once_with_less_effort_and_more_t
 #[tokio::test]
 async fn a_model_that_only_thinks_fails_with_advice_after_few_calls() {
     let provider = MockProvider::start().await;
-    provider.on("r1/critic*", Fault::ThoughtAway);
+    provider.on("r1/critic*", Fault::OutputSpentOnThinking);
     let app = TestApp::start(&provider).await;
     let got = app.ask("audit", QUESTION).await;
     let critic = &got.body["audit"]["agents"][1];

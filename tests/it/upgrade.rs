@@ -31,22 +31,18 @@ const CHATS: RunFilter = RunFilter {
     limit: 10,
 };
 
-async fn database(dump: &'static str) -> TempDir {
+fn database(dump: &str) -> TempDir {
     let folder = TempDir::new().unwrap();
-    let options =
-        sqlx::sqlite::SqliteConnectOptions::new().filename(folder.path().join("conclave.db"));
-    let pool = sqlx::SqlitePool::connect_with(options.create_if_missing(true).foreign_keys(false))
-        .await
-        .unwrap();
-    sqlx::raw_sql(dump).execute(&pool).await.unwrap();
-    pool.close().await;
+    let raw = rusqlite::Connection::open(folder.path().join("conclave.db")).unwrap();
+    raw.execute_batch("PRAGMA foreign_keys = FALSE").unwrap();
+    raw.execute_batch(dump).unwrap();
     folder
 }
 
 #[tokio::test]
 async fn every_released_database_is_upgraded_with_intact_chains() {
     for (version, dump) in RELEASED {
-        let folder = database(dump).await;
+        let folder = database(dump);
         let store = SqliteStore::open(&folder.path().join("conclave.db"), "new")
             .await
             .unwrap();
@@ -68,7 +64,7 @@ async fn every_released_database_is_upgraded_with_intact_chains() {
 #[tokio::test]
 async fn a_run_of_an_older_release_is_finished_by_this_one() {
     for (version, dump) in RELEASED {
-        let folder = Arc::new(database(dump).await);
+        let folder = Arc::new(database(dump));
         let provider = MockProvider::start().await;
         let app = TestApp::on(&provider, Setup::default(), folder).await;
         let left = app.app.runs(&CHATS).await.unwrap();
@@ -149,7 +145,7 @@ async fn a_call_that_an_older_release_superseded_is_not_made_again() {
 
 #[tokio::test]
 async fn data_of_actions_is_found_after_the_upgrade() {
-    let folder = database(RELEASED[1].1).await;
+    let folder = database(RELEASED[1].1);
     let store = SqliteStore::open(&folder.path().join("conclave.db"), "new")
         .await
         .unwrap();
@@ -181,18 +177,14 @@ async fn data_of_actions_is_found_after_the_upgrade() {
 
 #[tokio::test]
 async fn a_database_of_a_newer_release_is_refused_and_left_unchanged() {
-    let folder = database(RELEASED[0].1).await;
+    let folder = database(RELEASED[0].1);
     let path = folder.path().join("conclave.db");
     drop(SqliteStore::open(&path, "new").await.unwrap());
-    let pool = sqlx::SqlitePool::connect(&format!("sqlite://{}", path.display()))
-        .await
-        .unwrap();
-    sqlx::query(
+    let raw = rusqlite::Connection::open(&path).unwrap();
+    raw.execute_batch(
         "INSERT INTO _sqlx_migrations (version, description, installed_on, success, checksum, execution_time)
          VALUES (9999, 'later', '2030-01-01', TRUE, X'00', 0)",
     )
-    .execute(&pool)
-    .await
     .unwrap();
     let error = SqliteStore::open(&path, "new")
         .await
@@ -200,9 +192,6 @@ async fn a_database_of_a_newer_release_is_refused_and_left_unchanged() {
         .unwrap()
         .to_string();
     assert!(error.contains("9999"), "{error}");
-    let (runs,): (i64,) = sqlx::query_as("SELECT COUNT(*) FROM runs")
-        .fetch_one(&pool)
-        .await
-        .unwrap();
-    assert_eq!(runs, 2);
+    let runs = raw.query_row("SELECT COUNT(*) FROM runs", [], |row| row.get(0));
+    assert_eq!(runs, Ok(2));
 }

@@ -23,7 +23,7 @@ pub(super) fn expression(text: &str) -> Result<Expression> {
 }
 
 fn too_many_dice(at: usize) -> ParseError {
-    ParseError::new(at, format!("at most {MAX_DICE} dice are thrown at once"))
+    ParseError::new(at, format!("at most {MAX_DICE} dice are rolled at once"))
 }
 
 impl Reader {
@@ -179,7 +179,7 @@ impl Reader {
         let sides = self.sides()?;
         let operations = self.operations(Self::dice_operation, sides)?;
         let text = self.since(from);
-        self.behind_dice(Term {
+        self.after_dice(Term {
             place: from..self.at,
             count: count as usize,
             sides,

@@ -9,7 +9,7 @@ pub(super) type Result<T> = std::result::Result<T, ParseError>;
 /// The most characters of a text that an error repeats.
 const MAX_QUOTED: usize = 20;
 
-/// Where the dice stand.
+/// Where the dice are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Place {
     /// Behind the name of a command. Here German dice, `2w6`, and sets of rolls, `6 4d6`, are read

@@ -93,7 +93,7 @@ pub enum RollError {
     DivisionByZero,
     #[error("these dice would be rolled without an end")]
     Endless,
-    #[error("more than {MAX_DICE} dice would be thrown")]
+    #[error("more than {MAX_DICE} dice would be rolled")]
     TooManyDice,
     #[error("the total is too large to be counted exactly")]
     TooLarge,
@@ -177,7 +177,7 @@ fn selected(dice: &[Die], selectors: &[Selector]) -> Vec<usize> {
 
 struct Roller<'a> {
     die: &'a mut dyn FnMut(i64) -> i64,
-    thrown: usize,
+    rolled_dice: usize,
     groups: Vec<Group>,
     /// The number of dice that the texts list so far.
     written: usize,
@@ -187,15 +187,15 @@ impl<'a> Roller<'a> {
     fn new(die: &'a mut dyn FnMut(i64) -> i64) -> Self {
         Self {
             die,
-            thrown: 0,
+            rolled_dice: 0,
             groups: vec![],
             written: 0,
         }
     }
 
     fn throw(&mut self, sides: Sides) -> Result<f64, RollError> {
-        self.thrown += 1;
-        if self.thrown > MAX_DICE {
+        self.rolled_dice += 1;
+        if self.rolled_dice > MAX_DICE {
             return Err(RollError::TooManyDice);
         }
         let face = match sides {

@@ -13,7 +13,7 @@ fn with_faces(text: &str, faces: &[i64]) -> Rolled {
     let mut faces = faces.iter();
     let expression = Expression::parse(text).unwrap();
     let rolled = once(&expression, &mut |_| *faces.next().unwrap()).unwrap();
-    assert_eq!(faces.next(), None, "{text}: a die was not thrown");
+    assert_eq!(faces.next(), None, "{text}: a die was not rolled");
     rolled
 }
 
@@ -230,15 +230,15 @@ mod properties {
             prop_assert_eq!(&Expression::parse(expression.text()).unwrap(), &expression);
             let roll = || {
                 let mut random = ChaCha12Rng::seed_from_u64(seed);
-                let mut thrown = 0;
+                let mut rolled_dice = 0;
                 let rolled = once(&expression, &mut |sides| {
-                    thrown += 1;
+                    rolled_dice += 1;
                     random.random_range(1..=sides)
                 });
-                (rolled, thrown)
+                (rolled, rolled_dice)
             };
-            let (rolled, thrown) = roll();
-            prop_assert!(thrown <= MAX_DICE, "{}: {} dice", &text, thrown);
+            let (rolled, rolled_dice) = roll();
+            prop_assert!(rolled_dice <= MAX_DICE, "{}: {} dice", &text, rolled_dice);
             prop_assert_eq!(roll().0, rolled);
         }
 

@@ -7,8 +7,8 @@
 //! edge    = [ "with" | "at" | "on" ] ( "adv" | "advantage" | "dis" | "disadv" | "disadvantage" )
 //! ```
 //!
-//! Alone, `k3` keeps the three highest dice. Behind a space `d1` drops the lowest, as in the bots that
-//! write it so. Behind a sum, an operation applies to its dice if there is one term of dice:
+//! Alone, `k3` keeps the three highest dice. After a space `d1` drops the lowest, as in the bots that
+//! write it so. After a sum, an operation applies to its dice if there is one term of dice:
 //! `5d6+2 k4`. What bots read differently is an error that names the ways to say it.
 
 use std::ops::Range;
@@ -23,9 +23,9 @@ pub struct Written {
     pub times: Option<u32>,
     /// The dice, without a comment.
     pub expression: Expression,
-    /// The text behind `#`, trimmed and not empty.
+    /// The text after `#`, trimmed and not empty.
     pub comment: Option<String>,
-    /// The words behind the dice that are no notation, trimmed.
+    /// The words after the dice that are no notation, trimmed.
     pub words: String,
     /// Says that the first of `words` was not expected.
     unexpected: Option<ParseError>,
@@ -47,8 +47,9 @@ impl Written {
 /// Reads dice as players write them.
 ///
 /// # Errors
-/// If the text does not begin with dice or numbers, if what they are translated to is not a valid
-/// [`Expression`], or if an advantage has no d20, or more than one, to apply to.
+/// - If the text does not begin with dice or numbers.
+/// - If what they are translated to is not a valid [`Expression`].
+/// - If an advantage has no d20, or more than one, to apply to.
 pub fn written(text: &str, place: Place) -> Result<Written> {
     let mut reader = Reader::of(text)?;
     reader.extras = Some(Extras {
@@ -108,19 +109,19 @@ pub fn written(text: &str, place: Place) -> Result<Written> {
 }
 
 /// Reads what follows the dice, and returns how many times they are rolled, if it is said: before the
-/// dice (`times`), in them (`behind`) or behind them.
+/// dice (`times`), in them (`repeated`) or after them.
 fn times_of(
     reader: &mut Reader,
     mut times: Option<u32>,
-    mut behind: Option<u32>,
+    mut repeated: Option<u32>,
 ) -> Result<Option<u32>> {
     loop {
-        match behind.take().or_else(|| reader.times_behind()) {
+        match repeated.take().or_else(|| reader.times_after()) {
             Some(_) if times.is_some() => {
                 return Err(reader.wrong("how many times is said twice"));
             }
             Some(number) => times = Some(number),
-            None if reader.edge()? || reader.operation_behind() => {}
+            None if reader.edge()? || reader.operation_after() => {}
             None => return Ok(times),
         }
         reader.spaces();
@@ -197,7 +198,7 @@ impl Reader {
         Ok((part, times))
     }
 
-    /// Reads `6#` or `6x`, and behind a command the `6` of `6 4d6`.
+    /// Reads `6#` or `6x`, and after a command the `6` of `6 4d6`.
     fn times_before(&mut self) -> Option<u32> {
         let start = self.at;
         let times = self.digits();
@@ -218,8 +219,8 @@ impl Reader {
         let rest = self.rest().to_lowercase();
         let unsigned = rest.strip_prefix(['+', '-']);
         let die = unsigned.map(|it| it.strip_prefix('1').unwrap_or(it));
-        let behind = die.and_then(|it| it.strip_prefix(['d', 'w'])?.strip_prefix("20"));
-        behind.is_some_and(|it| !it.starts_with(|c: char| c.is_ascii_digit()))
+        let after = die.and_then(|it| it.strip_prefix(['d', 'w'])?.strip_prefix("20"));
+        after.is_some_and(|it| !it.starts_with(|c: char| c.is_ascii_digit()))
     }
 
     /// Reads the end of a sentence: `2d6+3.`
@@ -250,7 +251,7 @@ impl Reader {
     }
 
     /// Reads `x6`.
-    fn times_behind(&mut self) -> Option<u32> {
+    fn times_after(&mut self) -> Option<u32> {
         let start = self.at;
         if self.eat_one_of(&['x', '×']) {
             self.spaces();
@@ -313,8 +314,8 @@ impl Reader {
         Ok(true)
     }
 
-    /// Reads what may follow dice beyond the grammar: operations behind a space, and an advantage.
-    pub fn behind_dice(&mut self, mut dice: Term) -> Result<()> {
+    /// Reads what may follow dice beyond the grammar: operations after a space, and an advantage.
+    pub fn after_dice(&mut self, mut dice: Term) -> Result<()> {
         if self.extras.is_none() {
             return Ok(());
         }
@@ -346,9 +347,9 @@ impl Reader {
         Ok(())
     }
 
-    /// Reads an operation that stands behind a sum, if the sum has one term of dice and nothing else
+    /// Reads an operation after a sum, if the sum has one term of dice and nothing else
     /// changes them.
-    fn operation_behind(&mut self) -> bool {
+    fn operation_after(&mut self) -> bool {
         let start = self.at;
         let before = start.checked_sub(1).and_then(|at| self.chars.get(at));
         let is_apart = before.is_some_and(|c| c.is_whitespace());
@@ -406,14 +407,14 @@ impl Reader {
         is_lone.then(|| from + plain.chars().count())
     }
 
-    /// Reads an operation that stands behind a space, and returns it as the grammar has it. `r2` is
+    /// Reads an operation after a space, and returns it as the grammar has it. `r2` is
     /// none, because bots differ in what it rerolls. For some bots "!" begins a comment, so before
     /// other words it is none either.
     fn spaced_operation(&mut self, count: usize, sides: Sides) -> Option<String> {
         let ends = |c: char| c.is_whitespace() || "+-*/),#".contains(c);
         let word = self.read_while(|c| !ends(c)).to_ascii_lowercase();
-        let mut behind = self.chars.iter().skip(self.at);
-        let next = behind.find(|c| !c.is_whitespace());
+        let mut after = self.chars.iter().skip(self.at);
+        let next = after.find(|c| !c.is_whitespace());
         if word == "!" && next.is_some_and(|c| !"+-*/),]#\\".contains(*c)) {
             return None;
         }

@@ -5,12 +5,32 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use unicode_normalization::UnicodeNormalization as _;
 
-use super::{Action, CommandOutcome, Inputs, Refusal, read, roll};
-use crate::actions::check_words::{Advantage, SAVE_OF_SKILL};
+use super::{Action, CommandOutcome, Inputs, Refusal, read};
 use crate::actions::sanitize::sanitize;
 use crate::actions::sheet::{Ability, Sheet, Skill};
 use crate::domain::CommandName;
 use crate::journal::SheetRow;
+
+/// Why a check of a skill is no saving throw.
+pub const SAVE_OF_SKILL: &str = "a saving throw has an ability and no skill";
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Advantage {
+    Advantage,
+    Disadvantage,
+}
+
+impl Advantage {
+    /// Returns the advantage that a word means, in lower case.
+    pub fn named(word: &str) -> Option<Self> {
+        match word {
+            "advantage" | "adv" => Some(Self::Advantage),
+            "disadvantage" | "disadv" | "dis" => Some(Self::Disadvantage),
+            _ => None,
+        }
+    }
+}
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -45,14 +65,6 @@ pub struct CheckArguments {
 }
 
 pub(super) fn parse(given: Value) -> Result<Action, String> {
-    arguments(given).map(Action::Check)
-}
-
-/// Reads the arguments of a check.
-///
-/// # Errors
-/// What is missing or out of bounds.
-pub(super) fn arguments(given: Value) -> Result<CheckArguments, String> {
     let read: CheckArguments = read(in_small_letters(given))?;
     if read.ability.is_none() && read.skill.is_none() {
         let problem = "name an ability (str, dex, con, int, wis, cha) or a skill, such as stealth";
@@ -61,13 +73,24 @@ pub(super) fn arguments(given: Value) -> Result<CheckArguments, String> {
     if read.skill.is_some() && read.save == Some(true) {
         return Err(SAVE_OF_SKILL.into());
     }
-    if read.dc.is_some_and(|dc| !(1..=100).contains(&dc)) {
-        return Err("the DC is from 1 to 100".into());
+    read.check_bounds()?;
+    Ok(Action::Check(read))
+}
+
+impl CheckArguments {
+    /// Checks the numbers.
+    ///
+    /// # Errors
+    /// Which one is out of bounds.
+    pub(super) fn check_bounds(&self) -> Result<(), String> {
+        if self.dc.is_some_and(|dc| !(1..=100).contains(&dc)) {
+            return Err("the DC is from 1 to 100".into());
+        }
+        if self.modifier.is_some_and(|it| !(-100..=100).contains(&it)) {
+            return Err("the modifier is from -100 to 100".into());
+        }
+        Ok(())
     }
-    if read.modifier.is_some_and(|it| !(-100..=100).contains(&it)) {
-        return Err("the modifier is from -100 to 100".into());
-    }
-    Ok(read)
 }
 
 /// Normalizes names such as "DEX", "Dexterity" and "Sleight of Hand" to those of the schema.
@@ -115,7 +138,7 @@ pub(super) fn row_of<'a>(facts: &'a Inputs, name: &str) -> Result<&'a SheetRow, 
 }
 
 /// A d20 roll with its modifiers.
-pub(super) struct Throw {
+pub(super) struct D20Roll {
     /// The title: "Dexterity (stealth)".
     pub what: String,
     pub ability: Ability,
@@ -129,19 +152,19 @@ pub(super) fn execute(
     seed: u64,
 ) -> Result<CommandOutcome, Refusal> {
     let sheet = sheet_of(facts, arguments.character.as_deref())?;
-    let throw = throw(arguments, sheet.as_ref());
-    let thrown = thrown(sheet.as_ref(), throw, arguments, seed);
-    Ok(CommandOutcome::saying(thrown))
+    let roll = roll_of(arguments, sheet.as_ref());
+    let rolled = rolled(sheet.as_ref(), roll, arguments, seed);
+    Ok(CommandOutcome::reply(rolled))
 }
 
 /// Returns the roll that the arguments ask for.
-pub(super) fn throw(arguments: &CheckArguments, sheet: Option<&Sheet>) -> Throw {
+pub(super) fn roll_of(arguments: &CheckArguments, sheet: Option<&Sheet>) -> D20Roll {
     // An explicit ability replaces the skill's own ability: Strength (Intimidation).
     let of_skill = arguments.skill.map(Skill::ability);
     let ability = arguments.ability.or(of_skill).unwrap_or(Ability::Dex);
     let is_save = arguments.save.unwrap_or(false);
     let (what, times) = described(sheet, ability, arguments.skill, is_save);
-    Throw {
+    D20Roll {
         what,
         ability,
         times: arguments.proficient.map_or(times, i64::from),
@@ -169,23 +192,23 @@ fn described(
 
 /// Rolls the d20 and returns the result. Without a sheet, the ability modifier is 0 and the
 /// proficiency bonus is 2.
-pub(super) fn thrown(
+pub(super) fn rolled(
     sheet: Option<&Sheet>,
-    throw: Throw,
+    roll: D20Roll,
     arguments: &CheckArguments,
     seed: u64,
 ) -> Value {
-    let Throw {
+    let D20Roll {
         what,
         ability,
         times,
-    } = throw;
+    } = roll;
     let CheckArguments { dc, advantage, .. } = *arguments;
     let modifier = arguments.modifier.unwrap_or(0);
     let from_ability = sheet.map_or(0, |sheet| sheet.modifier(ability));
     let proficiency = times * sheet.map_or(2, Sheet::proficiency);
 
-    let mut die = roll::chance(seed);
+    let mut die = super::roll::chance(seed);
     let mut rolls = vec![die(20)];
     if advantage.is_some() {
         rolls.push(die(20));

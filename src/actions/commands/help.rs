@@ -48,7 +48,7 @@ pub(super) fn execute(
         .iter()
         .map(|command| json!({ "name": command.name, "help": command.help, "examples": command.examples }))
         .collect();
-    Ok(CommandOutcome::saying(
+    Ok(CommandOutcome::reply(
         json!({ "text": text, "commands": commands, "ephemeral": true }),
     ))
 }

@@ -77,7 +77,7 @@ pub(super) fn list_sheets(page: PageArguments, facts: &Inputs) -> CommandOutcome
         lines.push(facts.no_sheet());
     }
     lines.extend(page.footer(all, "/sheet list"));
-    CommandOutcome::saying(json!({ "text": lines.join("\n"), "sheets": shown, "count": all }))
+    CommandOutcome::reply(json!({ "text": lines.join("\n"), "sheets": shown, "count": all }))
 }
 
 fn line(sheet: &Value) -> String {
@@ -107,5 +107,5 @@ pub(super) fn list_memories(page: PageArguments, facts: &Inputs) -> CommandOutco
         lines.push(format!("Nothing is remembered for you yet.{how}"));
     }
     lines.extend(page.footer(all, "/memory list"));
-    CommandOutcome::saying(json!({ "text": lines.join("\n"), "memories": shown, "count": all }))
+    CommandOutcome::reply(json!({ "text": lines.join("\n"), "memories": shown, "count": all }))
 }

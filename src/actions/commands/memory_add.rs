@@ -33,9 +33,7 @@ pub(super) fn execute(
     facts: &Inputs,
 ) -> Result<CommandOutcome, Refusal> {
     if facts.memory_count >= MAX_MEMORIES {
-        let message = format!(
-            "{MAX_MEMORIES} things are remembered for you, which is all that there is room for."
-        );
+        let message = format!("You have {MAX_MEMORIES} memories, the maximum.");
         return Err(Refusal::too_many(message));
     }
     let content = arguments.content.clone();
@@ -43,5 +41,8 @@ pub(super) fn execute(
     let mut lines = vec![format!("Remembered: {}", sanitize(&content))];
     lines.extend(not_executed(&content, "a memory", facts));
     let result = json!({ "id": facts.id, "text": lines.join("\n"), "content": content });
-    Ok(CommandOutcome::changing(result, Effect::Memory { content }))
+    Ok(CommandOutcome::with_effect(
+        result,
+        Effect::Memory { content },
+    ))
 }

@@ -11,7 +11,7 @@ use crate::actions::sanitize::sanitize;
 use crate::domain::{CommandName, RunId, words_as_written};
 use crate::journal::{Effect, MemoryRow};
 
-/// The most memories that are compared with a text. The one with exactly this text may rank behind
+/// The most memories that are compared with a text. The one with exactly this text may rank after
 /// others.
 const MAX_MATCHES: u32 = 1000;
 
@@ -77,7 +77,7 @@ pub(super) fn execute(
 ) -> Result<CommandOutcome, Refusal> {
     let row = found(arguments, facts)?;
     let text = format!("No longer remembered: {}", sanitize(&row.content));
-    Ok(CommandOutcome::changing(
+    Ok(CommandOutcome::with_effect(
         json!({ "text": text, "id": row.run.to_string(), "content": row.content }),
         Effect::MemoryDeleted { memory: row.run },
     ))

@@ -77,5 +77,5 @@ pub(super) fn execute(arguments: &MemorySearchArguments, facts: &Inputs) -> Comm
     if !more.is_empty() {
         text.push_str("\nThere are more. Search for a word that fewer memories have.");
     }
-    CommandOutcome::saying(json!({ "text": text, "query": query, "memories": found }))
+    CommandOutcome::reply(json!({ "text": text, "query": query, "memories": found }))
 }

@@ -31,6 +31,7 @@ use crate::domain::{CommandName, RunId, Scope};
 use crate::journal::{Effect, MemoryRow, SheetRow};
 use crate::text::pattern;
 
+pub use check::{Advantage, CheckArguments, SAVE_OF_SKILL};
 pub use narrate::narration;
 pub use roll::RollArguments;
 
@@ -42,7 +43,7 @@ pub fn spellings() -> impl Iterator<Item = (&'static str, CommandName)> {
     rows.filter_map(|(spelling, name)| Some((spelling, name.parse().ok()?)))
 }
 
-/// Returns the command that a word or a full name stands for.
+/// Returns the command that a word or a full name means.
 pub fn named(name: &str) -> Option<CommandName> {
     let spelling = spellings().find(|(spelling, _)| *spelling == name);
     spelling.map_or_else(|| name.parse().ok(), |(_, command)| Some(command))
@@ -133,7 +134,7 @@ impl Command {
 pub fn schema_of(name: CommandName) -> Value {
     match name {
         CommandName::Roll => schema::<RollArguments>(),
-        CommandName::Check => schema::<check::CheckArguments>(),
+        CommandName::Check => schema::<CheckArguments>(),
         CommandName::Do => schema::<narrate::DoArguments>(),
         CommandName::SheetCreate => schema::<Sheet>(),
         CommandName::SheetShow => schema::<sheet_show::SheetShowArguments>(),
@@ -155,7 +156,7 @@ pub fn schema_of(name: CommandName) -> Value {
 #[serde(untagged)]
 pub enum Action {
     Roll(RollArguments),
-    Check(check::CheckArguments),
+    Check(CheckArguments),
     Do(narrate::DoArguments),
     /// In words, or proposed by a model. It never replaces a stored sheet.
     SheetCreate(Box<Sheet>),
@@ -317,7 +318,7 @@ pub struct Inputs {
 }
 
 impl Inputs {
-    /// Returns a sentence that names a command, behind a space, or nothing if the command is not
+    /// Returns a sentence that names a command, after a space, or nothing if the command is not
     /// allowed.
     fn advice(&self, command: CommandName, sentence: &str) -> String {
         if self.allowed.contains(&command) {
@@ -344,12 +345,12 @@ pub struct CommandOutcome {
 }
 
 impl CommandOutcome {
-    fn saying(result: Value) -> Self {
+    fn reply(result: Value) -> Self {
         let effect = None;
         Self { result, effect }
     }
 
-    fn changing(result: Value, effect: Effect) -> Self {
+    fn with_effect(result: Value, effect: Effect) -> Self {
         let effect = Some(effect);
         Self { result, effect }
     }

@@ -6,14 +6,12 @@
 
 use std::sync::LazyLock;
 
-use regex::{Captures, Regex};
-use serde_json::{Map, Value};
-
-use super::check::{self, CheckArguments, Throw};
+use super::check::{self, CheckArguments, D20Roll};
 use crate::actions::check_words;
 use crate::actions::sheet::{Ability, Sheet};
 use crate::actions::speech::without_speech;
 use crate::text::pattern;
+use regex::{Captures, Regex};
 
 /// A check that a text names.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,13 +41,12 @@ pub(super) struct Named {
 enum Part<'t> {
     Check(Found),
     /// A difficulty, an advantage or a modifier of the check before.
-    Options(Map<String, Value>, &'t str),
+    Options(CheckArguments, &'t str),
     Prose(&'t str),
 }
 
 struct Found {
-    arguments: Map<String, Value>,
-    attack: Option<Attack>,
+    check: NamedCheck,
     /// True if it is the name of a skill and nothing else, which may be prose.
     is_bare: bool,
 }
@@ -71,7 +68,8 @@ pub(super) fn read(text: &str) -> Result<Named, String> {
         // "History: the king died" asks for no check.
         parts.remove(0);
     }
-    let is_attack = |part: &Part<'_>| matches!(part, Part::Check(found) if found.attack.is_some());
+    let is_attack =
+        |part: &Part<'_>| matches!(part, Part::Check(found) if found.check.attack.is_some());
     if !parts.iter().any(is_attack)
         && let Some(Part::Prose(text)) = parts.first()
         && let Some(attack) = opening_attack(text)
@@ -79,31 +77,22 @@ pub(super) fn read(text: &str) -> Result<Named, String> {
     {
         *first = Part::Check(attack);
     }
-    let mut checks: Vec<Found> = vec![];
-    let mut others = vec![];
+    let mut named = Named::default();
     for part in parts {
         match part {
-            Part::Check(found) => checks.push(found),
-            Part::Options(options, text) => match checks.last_mut() {
-                Some(of) if options.keys().all(|key| !of.arguments.contains_key(key)) => {
-                    of.arguments.extend(options);
-                }
-                _ => others.push(text.to_owned()),
+            Part::Check(found) => named.checks.push(found.check),
+            Part::Options(options, text) => match named.checks.last_mut() {
+                Some(of) if of.has_none_of(&options) => of.add(&options),
+                _ => named.others.push(text.to_owned()),
             },
-            Part::Prose(text) if RULES.is_match(text) => others.push(text.to_owned()),
+            Part::Prose(text) if RULES.is_match(text) => named.others.push(text.to_owned()),
             Part::Prose(_) => {}
         }
     }
-    let checks = checks.into_iter().map(|found| {
-        Ok(NamedCheck {
-            arguments: check::arguments(Value::Object(found.arguments))?,
-            attack: found.attack,
-        })
-    });
-    Ok(Named {
-        checks: checks.collect::<Result<_, String>>()?,
-        others,
-    })
+    for check in &named.checks {
+        check.arguments.check_bounds()?;
+    }
+    Ok(named)
 }
 
 static SEPARATOR: LazyLock<Regex> =
@@ -126,11 +115,9 @@ fn plain(text: &str) -> String {
     let text = BRACKETS.replace_all(&text, |found: &Captures<'_>| {
         let joined = format!("{} {}", &found[1], &found[2]);
         let words: Vec<&str> = joined.split(' ').collect();
-        let is_check = skill_or_ability(&words).is_some_and(|it| it.arguments.len() == 2);
-        if is_check {
-            joined
-        } else {
-            found[0].to_owned()
+        match skill_or_ability(&words) {
+            Some(_) => joined,
+            None => found[0].to_owned(),
         }
     });
     DASH.replace_all(&text, ", $1").into_owned()
@@ -138,7 +125,7 @@ fn plain(text: &str) -> String {
 
 /// Reads a part: it is options as a whole, or a check up to its end.
 fn part(text: &str) -> Part<'_> {
-    if let Some(options) = options(text) {
+    if let Some(options) = check_words::options(text) {
         return Part::Options(options, text);
     }
     let words: Vec<&str> = text.split_whitespace().collect();
@@ -150,30 +137,23 @@ fn part(text: &str) -> Part<'_> {
     found.map_or(Part::Prose(text), Part::Check)
 }
 
-/// Returns the arguments that words have beside the name of a check; `None` if there are none, or if
-/// one word is not understood.
-fn options(text: &str) -> Option<Map<String, Value>> {
-    let mut options = check_words::words(&format!("dexterity check {text}"), false).ok()?;
-    options.remove("ability");
-    let is_check = options.contains_key("skill") || options.contains_key("save");
-    (!options.is_empty() && !is_check).then_some(options)
-}
-
 /// Reads a check of a skill or an ability, or a saving throw. An ability alone is none.
 fn skill_or_ability(words: &[&str]) -> Option<Found> {
-    let text = words.join(" ");
-    let arguments = check_words::words(&format!("{text} check"), false).ok()?;
-    let has = |key: &str| arguments.contains_key(key);
+    let arguments = check_words::named(&words.join(" "))?;
     let is_said = words.contains(&"check");
-    let is_check = is_said || has("skill") || has("save") || has("dc");
-    let is_bare = !is_said
-        && arguments
-            .keys()
-            .all(|key| key == "skill" || key == "ability");
+    let is_save = arguments.save.is_some();
+    let is_check = is_said || arguments.skill.is_some() || is_save || arguments.dc.is_some();
+    let name_alone = CheckArguments {
+        ability: arguments.ability,
+        skill: arguments.skill,
+        ..CheckArguments::default()
+    };
     is_check.then_some(Found {
-        arguments,
-        attack: None,
-        is_bare,
+        is_bare: !is_said && arguments == name_alone,
+        check: NamedCheck {
+            arguments,
+            attack: None,
+        },
     })
 }
 
@@ -187,19 +167,19 @@ fn attack(words: &[&str]) -> Option<Found> {
         _ => return None,
     };
     let arguments = if rest.is_empty() {
-        Map::new()
+        CheckArguments::default()
     } else {
-        options(&rest.join(" "))?
+        check_words::options(&rest.join(" "))?
     };
     Some(attack_with(attack, arguments))
 }
 
-fn attack_with(attack: Attack, mut arguments: Map<String, Value>) -> Found {
-    // Those of a check have an ability. The attack chooses its own.
-    arguments.insert("ability".into(), Ability::Str.into_str().into());
+fn attack_with(attack: Attack, arguments: CheckArguments) -> Found {
     Found {
-        arguments,
-        attack: Some(attack),
+        check: NamedCheck {
+            arguments,
+            attack: Some(attack),
+        },
         is_bare: false,
     }
 }
@@ -211,7 +191,7 @@ fn opening_attack(text: &str) -> Option<Found> {
         return None;
     };
     let mut ends = (0..rest.len()).filter_map(|from| rest.get(from..));
-    let own = ends.find_map(|end| options(&end.join(" ")));
+    let own = ends.find_map(|end| check_words::options(&end.join(" ")));
     Some(attack_with(Attack::Unspecified, own.unwrap_or_default()))
 }
 
@@ -232,14 +212,31 @@ impl Attack {
 }
 
 impl NamedCheck {
+    /// True if options set nothing that the check has already.
+    fn has_none_of(&self, options: &CheckArguments) -> bool {
+        let own = &self.arguments;
+        own.dc.and(options.dc).is_none()
+            && own.modifier.and(options.modifier).is_none()
+            && own.proficient.and(options.proficient).is_none()
+            && own.advantage.and(options.advantage).is_none()
+    }
+
+    fn add(&mut self, options: &CheckArguments) {
+        let own = &mut self.arguments;
+        own.dc = own.dc.or(options.dc);
+        own.modifier = own.modifier.or(options.modifier);
+        own.proficient = own.proficient.or(options.proficient);
+        own.advantage = own.advantage.or(options.advantage);
+    }
+
     /// Returns the roll for a sheet.
-    pub fn throw(&self, sheet: Option<&Sheet>) -> Throw {
+    pub fn roll(&self, sheet: Option<&Sheet>) -> D20Roll {
         let Some(attack) = self.attack else {
-            return check::throw(&self.arguments, sheet);
+            return check::roll_of(&self.arguments, sheet);
         };
         let (name, ability) = attack.with(sheet);
         let of_sheet = sheet.map_or(0, |sheet| sheet.times("attack"));
-        Throw {
+        D20Roll {
             what: format!("{} ({name})", ability.title()),
             ability,
             times: self.arguments.proficient.map_or(of_sheet, i64::from),

@@ -32,5 +32,5 @@ pub(super) fn execute(arguments: &OocArguments, facts: &Inputs) -> CommandOutcom
     let remark = sanitize(&arguments.remark);
     let mut lines = vec![format!("(( {remark} ))")];
     lines.extend(not_executed(&arguments.remark, "a remark", facts));
-    CommandOutcome::saying(json!({ "text": lines.join("\n"), "remark": remark }))
+    CommandOutcome::reply(json!({ "text": lines.join("\n"), "remark": remark }))
 }

@@ -48,7 +48,7 @@ pub(super) fn parse(arguments: Value) -> Result<Action, String> {
     }
     if dice.expression.dice().saturating_mul(times as usize) > MAX_DICE {
         return Err(format!(
-            "at most {MAX_DICE} dice are thrown at once, all repetitions together"
+            "at most {MAX_DICE} dice are rolled at once, all repetitions together"
         ));
     }
     read.times = read.times.filter(|times| *times > 1);
@@ -108,7 +108,7 @@ pub(super) fn execute(
     if let Some(result) = result.as_object_mut() {
         result.extend(given);
     }
-    Ok(CommandOutcome::saying(result))
+    Ok(CommandOutcome::reply(result))
 }
 
 /// Returns the first dice of all groups, at most [`MAX_SHOWN`], and the number of the others.

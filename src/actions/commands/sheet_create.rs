@@ -42,7 +42,7 @@ pub(super) fn stored(sheet: &Sheet, facts: &Inputs) -> Result<CommandOutcome, Re
     let row = row_of(facts, &sheet.name).ok();
     let known = row.is_some();
     if !known && facts.sheets.len() >= MAX_SHEETS {
-        let message = format!("You have {MAX_SHEETS} sheets, which is all that there is room for.");
+        let message = format!("You have {MAX_SHEETS} sheets, the maximum.");
         return Err(Refusal::too_many(message));
     }
     let stored = json!(sheet);
@@ -51,7 +51,7 @@ pub(super) fn stored(sheet: &Sheet, facts: &Inputs) -> Result<CommandOutcome, Re
     let idle = sheet.idle_proficiencies();
     let text = format!("The sheet of {name} is {done}.{idle}");
     check_room(&stored, row.map(|row| &row.sheet), facts)?;
-    Ok(CommandOutcome::changing(
+    Ok(CommandOutcome::with_effect(
         json!({ "text": text, "name": name, "replaced": known, "sheet": sheet }),
         Effect::Sheet {
             name: sheet.name.clone(),
@@ -60,7 +60,7 @@ pub(super) fn stored(sheet: &Sheet, facts: &Inputs) -> Result<CommandOutcome, Re
     ))
 }
 
-/// Checks that a sheet fits into the user's room, in which its earlier version no longer counts.
+/// Checks that a sheet fits into the bytes that the user may still store. Its earlier version does not count.
 ///
 /// # Errors
 /// If it does not fit.

@@ -34,7 +34,7 @@ pub(super) fn switched(
 ) -> Result<CommandOutcome, Refusal> {
     let row = row_of(facts, &arguments.name)?;
     let name = sanitize(&row.name);
-    Ok(CommandOutcome::changing(
+    Ok(CommandOutcome::with_effect(
         json!({ "text": format!("{name} is your active character."), "name": name }),
         Effect::Sheet {
             name: row.name.clone(),
@@ -67,7 +67,7 @@ pub(super) fn deleted(
             "the sheet of {name} was changed since its deletion was offered: say /sheet delete {name} again"
         )));
     }
-    Ok(CommandOutcome::changing(
+    Ok(CommandOutcome::with_effect(
         json!({ "text": format!("The sheet of {name} is deleted."), "name": name, "sheet": row.sheet }),
         Effect::SheetDeleted {
             name: row.name.clone(),

@@ -33,7 +33,7 @@ pub(super) fn execute(
 ) -> Result<CommandOutcome, Refusal> {
     let sheet = sheet_of(facts, arguments.name.as_deref())?;
     let sheet = sheet.ok_or_else(|| Refusal::not_found(facts.no_sheet()))?;
-    Ok(CommandOutcome::saying(
+    Ok(CommandOutcome::reply(
         json!({ "text": written(&sheet), "name": sanitize(&sheet.name), "sheet": sheet }),
     ))
 }

@@ -89,7 +89,7 @@ pub(super) fn execute(
     let parts: Vec<String> = parts.map(|key| sanitize(key)).collect();
     let (changed, idle) = (parts.join(", "), sheet.idle_proficiencies());
     let text = format!("The sheet of {name} is changed: {changed}.{idle}");
-    Ok(CommandOutcome::changing(
+    Ok(CommandOutcome::with_effect(
         json!({ "text": text, "name": name, "changed": parts, "sheet": stored }),
         Effect::Sheet {
             name: row.name.clone(),

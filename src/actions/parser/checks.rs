@@ -1,9 +1,9 @@
 //! Orders of checks: "make a dexterity check against DC 15".
 
-use serde_json::Value;
+use serde_json::json;
 
 use super::{Found, regex};
-use crate::actions::check_words::words;
+use crate::actions::check_words::{self, Wording, words};
 use crate::domain::CommandName;
 
 /// Returns how a check, or a saving throw, is written.
@@ -29,12 +29,13 @@ pub(super) fn read(text: &str) -> Option<Found> {
         return None;
     }
     let text = ordered.unwrap_or(plain);
-    let explicit = plain.starts_with("check ");
-    // "Roll stealth" is a check; "roll 15 stealth" is none.
-    let rolled = || {
-        let what = ordered.filter(|_| part("roll").is_some())?;
-        words(&format!("{what} check"), false).ok()
+    let wording = if plain.starts_with("check ") {
+        Wording::Command
+    } else {
+        Wording::Phrase
     };
-    let check = words(text, explicit).ok().or_else(rolled)?;
-    Some((CommandName::Check, Value::Object(check)))
+    // "Roll stealth" is a check; "roll 15 stealth" is none.
+    let rolled = || check_words::named(ordered.filter(|_| part("roll").is_some())?);
+    let check = words(text, wording).ok().or_else(rolled)?;
+    Some((CommandName::Check, json!(check)))
 }

@@ -7,14 +7,14 @@ use serde_json::{Map, Value, json};
 
 use super::{ParsedMessage, character, checks, phrasing, reading, regex, rolls, unquoted, wrong};
 use crate::actions::catalog::typed_value;
-use crate::actions::check_words::words;
+use crate::actions::check_words::{Wording, words};
 use crate::actions::commands::{Action, named, spellings};
 use crate::actions::nearest::nearest;
 use crate::actions::sheet::Ability;
 use crate::actions::speech::is_quotation_mark;
 use crate::domain::CommandName;
 
-/// Returns what a word stands for: an `argument`, or a `part` of the name of a command.
+/// Returns what a word means: an `argument`, or a `part` of the name of a command.
 fn meant<'a>(kind: &str, word: &'a str) -> impl Iterator<Item = &'a str> {
     let begin = format!("{kind}\t{word}\t");
     let rows = include_str!("words.tsv").lines();
@@ -36,7 +36,7 @@ pub(super) fn first_word(text: &str) -> (String, &str) {
     (first.to_lowercase(), rest.trim())
 }
 
-/// Reads what stands behind `/` or `!`. A phrasing that is no command's name counts as well: `/flip a
+/// Reads what follows `/` or `!`. A phrasing that is no command's name counts as well: `/flip a
 /// coin`.
 pub(super) fn read(text: &str) -> ParsedMessage {
     let (first, rest) = first_word(text);
@@ -85,18 +85,18 @@ fn roll(text: &str) -> ParsedMessage {
 fn check(text: &str, save: bool) -> ParsedMessage {
     let command = CommandName::Check;
     let usage = format!("say it like this: {}", checks::usage(save));
-    let mut arguments = match words(text, true) {
+    let mut arguments = match words(text, Wording::Command) {
         Ok(arguments) => arguments,
         Err(_) if text.is_empty() => return wrong(command, usage),
         Err(problem) => return wrong(command, format!("{problem}; {usage}")),
     };
     if save {
-        arguments.insert("save".into(), json!(true));
+        arguments.save = Some(true);
     }
-    reading(command, Value::Object(arguments))
+    reading(command, json!(arguments))
 }
 
-/// Reads the arguments behind a command's name.
+/// Reads the arguments after a command's name.
 fn arguments(command: CommandName, rest: &str) -> ParsedMessage {
     if rest.starts_with('{') {
         return match serde_json::from_str(rest) {
@@ -153,7 +153,7 @@ fn arguments(command: CommandName, rest: &str) -> ParsedMessage {
     reading(command, arguments)
 }
 
-/// True if "help" behind the command asks for help, and is no text of the command.
+/// True if "help" after the command asks for help, and is no text of the command.
 fn has_help(command: CommandName) -> bool {
     use CommandName::{Check, MemoryList, Roll, SheetList, SheetShow};
     matches!(command, Roll | Check | SheetShow | SheetList | MemoryList)
@@ -201,7 +201,7 @@ fn keyed(command: CommandName, text: &str) -> Option<(&str, Vec<(&str, &str)>)> 
         return (first.start() == 0 && is_known(key)).then(|| ("", vec![(*key, value)]));
     }
     let is_understood = match command {
-        Check => words(text, true).is_ok(),
+        Check => words(text, Wording::Command).is_ok(),
         SheetUpdate => sheet_parts(text).is_ok(),
         _ => false,
     };

@@ -42,7 +42,7 @@ fn unknown_command(text: &str, allowed: &Allowed) -> Option<String> {
     ))
 }
 
-/// Says why dice were not rolled, as the command for them would, or that they stand alone.
+/// Says why dice were not rolled, as the command for them would, or that they must be sent alone.
 fn misread_dice(text: &str) -> Option<String> {
     let (start, place, asked) = match rolls::ordered(text) {
         Some((start, rest)) => (start, Place::Explicit, rest),
@@ -64,15 +64,15 @@ fn misread_dice(text: &str) -> Option<String> {
                 .to_owned()
         }
     };
-    let how = "Write dice alone, with a comment behind #, as in /roll 2d6+3 # fire";
+    let how = "Write dice alone, with a comment after #, as in /roll 2d6+3 # fire";
     Some(format!("{} {how}", sanitize(&why)))
 }
 
-/// Names a command that stands inside a text.
+/// Names a command inside a text.
 fn inner_command(text: &str, allowed: &Allowed) -> Option<String> {
     let (_, written) = command_inside(text).filter(|(command, _)| allowed.contains(command))?;
     Some(format!(
-        "Nothing was done: a command stands at the beginning of a message. Send it alone: {}",
+        "Nothing was done: a command is read only at the beginning of a message. Send it alone: {}",
         sanitize(written)
     ))
 }

@@ -95,12 +95,12 @@ fn first_person(text: &str) -> Option<Found> {
         if let Some(found) = found.flatten() {
             return Some(found);
         }
-        let (word, behind) = rest.split_once(' ')?;
+        let (word, after) = rest.split_once(' ')?;
         if !word.chars().all(char::is_alphabetic) || rolls::may_change_a_roll(&word.to_lowercase())
         {
             return None;
         }
-        rest = behind.trim_start();
+        rest = after.trim_start();
     }
     None
 }
@@ -111,16 +111,16 @@ fn is_order(text: &str) -> bool {
     ORDERS.iter().any(|order| regex(order).is_match(&lower))
 }
 
-/// Returns a text without the quotation marks around it: what stands behind `/act`, or a name.
+/// Returns a text without the quotation marks around it: what follows `/act`, or a name.
 fn unquoted(text: &str) -> &str {
     let text = text.trim();
-    let behind = text.strip_prefix(is_quotation_mark);
-    let inner = behind.and_then(|behind| behind.strip_suffix(is_quotation_mark));
+    let opened = text.strip_prefix(is_quotation_mark);
+    let inner = opened.and_then(|rest| rest.strip_suffix(is_quotation_mark));
     inner.map_or(text, str::trim)
 }
 
 /// Returns what the first rule finds that takes the text. A phrasing is one line. Courtesy before and
-/// behind it changes nothing, and is part of what is remembered only if nothing else is.
+/// after it changes nothing, and is part of what is remembered only if nothing else is.
 fn phrasing(text: &str) -> Option<Found> {
     if text.contains('\n') {
         return None;

@@ -37,7 +37,7 @@ pub(super) fn read(text: &str) -> Option<Found> {
     found(arguments).filter(|_| words <= most_words)
 }
 
-/// Reads dice behind a label: "Longsword: 1d8+4".
+/// Reads dice after a label: "Longsword: 1d8+4".
 pub(super) fn labelled(text: &str) -> Option<Found> {
     let captures = regex("roll.named").captures(text)?;
     let dice = notation(captures.name("dice")?.as_str())?;
@@ -46,7 +46,7 @@ pub(super) fn labelled(text: &str) -> Option<Found> {
         .then(|| (CommandName::Roll, arguments(&dice, Some(label))))
 }
 
-/// Reads the dice behind the name of the command. No dice at all are a d20.
+/// Reads the dice after the name of the command. No dice at all are a d20.
 ///
 /// # Errors
 /// What is not understood.
@@ -64,7 +64,7 @@ pub(super) fn explicit(text: &str) -> Result<Value, String> {
         return Ok(found);
     }
     let dice = dice.map_err(|error| error.to_string())?;
-    // Words behind repeated dice may belong to the repetition.
+    // Words after repeated dice may belong to the repetition.
     if dice.expression.has_dice() && dice.times.is_none() && is_comment(&dice.words) {
         return Ok(arguments(&dice, Some(&dice.words)));
     }
@@ -179,7 +179,7 @@ fn in_notation(text: &str) -> Option<String> {
     replace("roll.times_before", &|c| {
         part(c, "n") + "x" + &part(c, "dice")
     });
-    replace("roll.times_behind", &|c| {
+    replace("roll.times_after", &|c| {
         part(c, "dice") + " x" + &part(c, "n")
     });
     replace("roll.percentile", &|_| "1d100".into());

@@ -32,6 +32,7 @@ pub struct OwnAction {
 impl Drop for OwnAction {
     fn drop(&mut self) {
         self.runner.own().remove(&self.run);
+        self.runner.0.process.wake.notify_local(self.run);
     }
 }
 

@@ -8,8 +8,8 @@ use crate::committee::deps::Deps;
 use crate::committee::failure::{CallError, Failure};
 use crate::committee::money::budget::{self, InputBound};
 use crate::config::RoleModel;
-use crate::domain::{BilledTokens, FailureCause, Retryable, Usd};
-use crate::journal::{Call, CallResult, CallSent, RunContext, settled_key};
+use crate::domain::{BilledTokens, CallName, FailureCause, Retryable, Usd};
+use crate::journal::{Call, CallResult, CallSent, RunContext, step};
 use crate::llm::{self, ChatReply, ChatRequest, MIN_TIME, Message, Schema};
 use std::sync::Arc;
 use std::time::Duration;
@@ -39,7 +39,6 @@ pub(super) struct Attempts<'a> {
     pub ask: &'a CallSpec<'a>,
     pub schema: Option<&'a Arc<conclave_lenient_json::Schema>>,
     pub repair: Option<Repair<'a>>,
-    pub step: String,
     /// True if there will be no other attempt.
     pub once: bool,
 }
@@ -54,30 +53,30 @@ impl<'a> Attempts<'a> {
             ask,
             schema,
             repair: None,
-            step: ask.step.clone(),
             once: false,
         }
     }
 
-    /// Returns the name of an attempt: `r1/solver`, `r1/solver#2`.
+    /// Returns the name of an attempt.
     pub(super) fn call(&self, number: u32) -> String {
-        if number == 1 {
-            self.step.clone()
-        } else {
-            format!("{}#{number}", self.step)
-        }
+        let name = CallName {
+            step: self.ask.step,
+            is_repair: self.repair.is_some(),
+            attempt: number,
+        };
+        name.to_string()
     }
 
     /// True if the journal has the attempt as settled.
     pub(super) fn is_known(&self, number: u32) -> bool {
-        let key = settled_key(&self.call(number));
-        self.ask.run.recall(&key).is_some()
+        let settled = step::settled(&self.call(number));
+        self.ask.run.recorded(&settled).is_some()
     }
 
-    /// Returns how long to wait before the same model is called again; `None` if it is not. `None`
-    /// too if the pause would outlast the stage, or is much longer than the policy's longest pause.
-    /// Then the fallback is called at once. A model without one that refuses calls for its rate and answers
-    /// others is called again while the stage lasts, because that costs nothing.
+    /// Returns how long to wait before the same model is called again; `None` if it is not. It is not
+    /// if the pause would outlast the stage, or is much longer than the policy's longest pause. Then
+    /// the fallback is called at once. A model without a fallback may refuse some calls for its rate
+    /// and answer others. It is called again while the stage lasts, because that costs nothing.
     pub(super) fn pause(
         &self,
         (cause, retry): (&FailureCause, Retryable),
@@ -105,10 +104,9 @@ impl<'a> Attempts<'a> {
     }
 
     /// Returns how to call a model again, as attempt `number`, after it spent its whole limit on
-    /// thinking: with its least effort and up to twice the limit, as far as the cap allows. `None`
-    /// if it cannot have more: an answer is not bought again at the same limit (SPEC 4). `None` too
-    /// after the first time, unless the journal has the attempt: earlier releases made two.
-    pub(super) fn roomier(
+    /// thinking: at its least effort and up to twice the limit. `None` if the cap does not allow more
+    /// (SPEC 4), or after the first time. Journals of earlier releases may have a second one.
+    pub(super) fn with_larger_limit(
         &self,
         (model, limit): (&RoleModel, u32),
         number: u32,
@@ -117,19 +115,19 @@ impl<'a> Attempts<'a> {
         if self.once || !(is_first || self.is_known(number)) {
             return Ok(None);
         }
-        let calmer = model.with_least_effort();
-        let most = calmer.traits.max_output.unwrap_or(u32::MAX);
+        let least_effort = model.with_least_effort();
+        let most = least_effort.traits.max_output.unwrap_or(u32::MAX);
         let wanted = limit.saturating_mul(2).min(most);
-        let (_, bound) = self.messages(&calmer)?;
-        let limit = match affordable(self.ask.run, &calmer, bound, wanted) {
-            Some(carried) if carried > limit => carried,
+        let (_, bound) = self.messages(&least_effort)?;
+        let limit = match affordable(self.ask.run, &least_effort, bound, wanted) {
+            Some(affordable_limit) if affordable_limit > limit => affordable_limit,
             // The decision made before a crash stands, because the money looks different now.
             _ if self.is_known(number) => wanted,
             _ => return Ok(None),
         };
         let model = RoleModel {
-            max_tokens: calmer.max_tokens.max(limit),
-            ..calmer
+            max_tokens: least_effort.max_tokens.max(limit),
+            ..least_effort
         };
         Ok(Some((model, limit)))
     }
@@ -166,8 +164,8 @@ impl<'a> Attempts<'a> {
             None if known => limit,
             None => {
                 run.refused(&call);
-                let detail = "the cap has no room for the call";
-                return Err(CallFailure::budget_exhausted(detail).into());
+                let detail = "the call would exceed the cap";
+                return Err(CallFailure::out_of_budget(detail).into());
             }
         };
         let fallback = model.fallback.as_deref().filter(|_| !self.once);
@@ -179,7 +177,7 @@ impl<'a> Attempts<'a> {
             system: self.ask.prompt.system.clone(),
             messages,
             schema: self.schema.map(|value| Schema {
-                name: schema_name(&self.ask.step).to_owned(),
+                name: schema_name(self.ask.step).to_owned(),
                 value: Arc::clone(value),
             }),
             max_tokens,
@@ -248,7 +246,7 @@ fn answered(model: &RoleModel, request: &ChatRequest, reply: ChatReply) -> Call 
     let stated = reply.stated_cost.unwrap_or_default();
     if stated > most {
         metrics::counter!("conclave_usage_bounded_total").increment(1);
-        tracing::warn!(model = request.model, %stated, booked = %most, "a cost that cannot be");
+        tracing::warn!(model = request.model, %stated, booked = %most, "an impossible cost");
     }
     let stated = stated.min(most);
     // Zero tokens for an answer with text mean that the provider did not count.
@@ -279,6 +277,7 @@ fn failed(error: &llm::Error) -> Call {
 }
 
 /// Returns the most output tokens, up to `wanted`, whose worst case fits the money that is left.
+/// Takes a quarter off until it fits.
 pub(super) fn affordable(
     run: &RunContext,
     model: &RoleModel,

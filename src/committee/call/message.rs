@@ -8,12 +8,11 @@ use tokio::time::Instant;
 
 use crate::committee::call::output::Typed;
 use crate::committee::call::prompts::Rendered;
-use crate::committee::call_names::is_cross_check;
 use crate::committee::deps::Deps;
 use crate::committee::failure::Failure;
 use crate::committee::money::budget::{self, InputBound, ModelText};
 use crate::config::RoleModel;
-use crate::domain::{Obtained, Role};
+use crate::domain::{CallStep, Obtained, Role};
 use crate::journal::{CallStop, RunContext};
 use crate::llm::{Author, Image, Message, Part};
 
@@ -21,8 +20,7 @@ use crate::llm::{Author, Image, Message, Part};
 pub struct CallSpec<'a> {
     pub run: &'a RunContext,
     pub deps: &'a Deps,
-    /// The step, such as "r1/solver".
-    pub step: String,
+    pub step: CallStep,
     pub role: Role,
     pub prompt: Rendered,
     pub images: &'a [Image],
@@ -119,7 +117,7 @@ pub fn input_bound(
     schema: Option<&Schema>,
     repair: Option<Repair<'_>>,
 ) -> InputBound {
-    let trusted = ask.prompt.system.len() + schema.map_or(0, Schema::bytes);
+    let trusted = budget::trusted_bytes(&ask.prompt.system) + schema.map_or(0, Schema::bytes);
     let parts = messages.iter().flat_map(|message| &message.parts);
     let user = parts.filter_map(text_of).map(budget::text_bound).sum();
     let mut texts = ask.model_texts.clone();
@@ -135,18 +133,29 @@ pub fn text_of(part: &Part) -> Option<&str> {
 }
 
 /// Returns the schema's name on the wire: letters, digits and underscores.
-pub fn schema_name(step: &str) -> &'static str {
-    let last = step.rsplit('/').next().unwrap_or(step);
-    match last {
-        _ if is_cross_check(step) => "cross_check",
-        _ if step.contains("/resolve/") => "decisions",
-        "plan" => "orchestration_plan",
-        "synthesis" => "final_synthesis",
-        "question" => "clarification_question",
-        "estimate" => "execution_estimate",
-        "proposal" => "action_proposal",
-        "tool_plan" => "tool_plan",
-        "same_question" => "same_question",
-        _ => "agent_report",
+pub fn schema_name(step: CallStep) -> &'static str {
+    match step {
+        CallStep::Plan => "orchestration_plan",
+        CallStep::Report { .. } => "agent_report",
+        CallStep::Resolve { .. } => "decisions",
+        CallStep::CrossCheck { .. } => "cross_check",
+        CallStep::Synthesis | CallStep::SynthesisRest => "final_synthesis",
+        CallStep::Question => "clarification_question",
+        CallStep::Estimate => "execution_estimate",
+        CallStep::Proposal => "action_proposal",
+        CallStep::ToolPlan => "tool_plan",
+        CallStep::ToolExplanation | CallStep::ToolRestatement => "tool_explanation",
+        CallStep::SameQuestion => "same_question",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_rest_of_a_synthesis_has_the_schema_of_a_synthesis() {
+        let names = [CallStep::Synthesis, CallStep::SynthesisRest].map(schema_name);
+        assert_eq!(names, ["final_synthesis"; 2]);
     }
 }

@@ -39,31 +39,38 @@ impl<T: DeserializeOwned + JsonSchema + Send + 'static> Shape for T {}
 /// # Errors
 /// [`CallError`] says why there is no output, or stops the run.
 pub async fn call_json<T: Shape>(ask: CallSpec<'_>) -> Result<Typed<T>, CallError> {
-    buy_checked(ask, |_: &T| vec![], |_| None).await
+    call_checked(ask, |_| vec![]).await
 }
 
 /// Like [`call_json`], with a further check. Its problems are put to the model in the same repair
 /// call. If problems remain after that, the value is still returned, and the caller handles them.
-/// `salvage` may make a value of the beginning of an answer that the output limit cut. Then no
-/// repair is made, because it would be cut too.
-pub async fn buy_checked<T: Shape>(
+pub async fn call_checked<T: Shape>(
+    ask: CallSpec<'_>,
+    check: impl Fn(&T) -> Vec<Problem> + Sync,
+) -> Result<Typed<T>, CallError> {
+    call_salvaging(ask, check, |_| None).await
+}
+
+/// Like [`call_checked`]. `salvage` may make a value of the beginning of an answer that the output
+/// limit cut. Then no repair is made, because it would be cut too.
+pub async fn call_salvaging<T: Shape>(
     ask: CallSpec<'_>,
     check: impl Fn(&T) -> Vec<Problem> + Sync,
     salvage: impl Fn(&str) -> Option<(T, Salvaged)> + Sync,
 ) -> Result<Typed<T>, CallError> {
-    buy_shaped(ask, &schema_of::<T>(), check, salvage).await
+    call_with_schema(ask, &schema_of::<T>(), check, salvage).await
 }
 
-/// Like [`buy_checked`]. The request carries the schema `wanted`; the answer is checked against the
-/// schema of `T`.
-async fn buy_shaped<T: Shape>(
+/// Like [`call_salvaging`]. The request carries the schema `wanted`; the answer is checked against
+/// the schema of `T`.
+async fn call_with_schema<T: Shape>(
     ask: CallSpec<'_>,
     wanted: &Arc<Schema>,
     check: impl Fn(&T) -> Vec<Problem> + Sync,
     salvage: impl Fn(&str) -> Option<(T, Salvaged)> + Sync,
 ) -> Result<Typed<T>, CallError> {
     let (run, schema) = (ask.run, schema_of::<T>());
-    let first = buy(Attempts::new(&ask, Some(wanted))).await?;
+    let first = run_attempts(Attempts::new(&ask, Some(wanted))).await?;
     let read = || parse_checked(&first, &schema, &check);
     let (parsed, problems) = run.compute_text(read).await?;
     if parsed.is_err() && first.is_cut() {
@@ -86,7 +93,7 @@ async fn buy_shaped<T: Shape>(
         };
         return Ok(first.typed(parsed.value, obtained, parsed.notes));
     }
-    let (repaired, starved) = repaired(&ask, wanted, (&first, &problems)).await?;
+    let (repaired, is_out_of_budget) = repaired(&ask, wanted, (&first, &problems)).await?;
     let notes = problems.iter().map(ToString::to_string);
     let of_cause = |cause| CallFailure::of_problems(cause, &problems);
     let failure = match (repaired, parsed) {
@@ -104,7 +111,11 @@ async fn buy_shaped<T: Shape>(
         (None, Err(_)) if first.is_cut() => of_cause(FailureCause::CutOff),
         (None, Err(_)) => of_cause(FailureCause::MalformedOutput),
     };
-    Err(CallFailure { starved, ..failure }.into())
+    Err(CallFailure {
+        is_out_of_budget,
+        ..failure
+    }
+    .into())
 }
 
 /// Asks once for the repair of an answer. Returns the repaired value, if there is one, and whether
@@ -116,12 +127,11 @@ async fn repaired<T: Shape>(
 ) -> Result<(Option<Typed<T>>, bool), CallError> {
     let attempts = Attempts {
         repair: Some(broken),
-        step: format!("{}/repair", ask.step),
         ..Attempts::new(ask, Some(wanted))
     };
-    let answer = match buy(attempts).await {
+    let answer = match run_attempts(attempts).await {
         Ok(answer) => answer,
-        Err(error) => return Ok((None, error.no_output()?.starved)),
+        Err(error) => return Ok((None, error.no_output()?.is_out_of_budget)),
     };
     let schema = schema_of::<T>();
     let read = || {
@@ -158,8 +168,8 @@ fn parse_checked<T: DeserializeOwned>(
 ///
 /// # Errors
 /// Like [`call_json`].
-pub async fn buy_text(ask: CallSpec<'_>) -> Result<Typed<String>, CallError> {
-    let answer = buy(Attempts::new(&ask, None)).await?;
+pub async fn call_text(ask: CallSpec<'_>) -> Result<Typed<String>, CallError> {
+    let answer = run_attempts(Attempts::new(&ask, None)).await?;
     if answer.is_blank() {
         return Err(CallFailure::empty().into());
     }
@@ -173,7 +183,7 @@ struct Progress<'a> {
     tries: u32,
     /// Set after an answer that was only thinking: the same model with its least effort, and a
     /// larger limit.
-    roomier: Option<(RoleModel, u32)>,
+    larger_limit: Option<(RoleModel, u32)>,
     last: Option<CallFailure>,
 }
 
@@ -182,8 +192,16 @@ impl<'a> Progress<'a> {
         Self {
             model,
             tries: 0,
-            roomier: None,
+            larger_limit: None,
             last: None,
+        }
+    }
+
+    /// Returns the model to call next, and its output limit.
+    fn next(&self, ask: &CallSpec<'_>) -> (&RoleModel, u32) {
+        match &self.larger_limit {
+            Some((model, limit)) => (model, *limit),
+            None => (self.model, ask.limit(self.model)),
         }
     }
 
@@ -192,22 +210,24 @@ impl<'a> Progress<'a> {
         let Some(fallback) = &self.model.fallback else {
             return false;
         };
-        (self.model, self.tries, self.roomier) = (fallback, 0, None);
+        (self.model, self.tries, self.larger_limit) = (fallback, 0, None);
         true
     }
 
     /// Returns why there is no answer when time or money is out. An earlier failure says more about
     /// the reason.
     fn reason(self, out: CallFailure) -> CallFailure {
-        let starved = out.starved;
-        self.last
-            .map_or(out, |last| CallFailure { starved, ..last })
+        let is_out_of_budget = out.is_out_of_budget;
+        self.last.map_or(out, |last| CallFailure {
+            is_out_of_budget,
+            ..last
+        })
     }
 }
 
 /// Gets one output: first the role's model with retries, then its fallbacks. Attempts that the
 /// journal already has are followed first.
-async fn buy(attempts: Attempts<'_>) -> Result<Answer, CallError> {
+async fn run_attempts(attempts: Attempts<'_>) -> Result<Answer, CallError> {
     let Attempts { ask, once, .. } = attempts;
     let Some(model) = ask.deps.role(ask.role) else {
         let detail = format!("no model is configured for {}", ask.role);
@@ -218,13 +238,13 @@ async fn buy(attempts: Attempts<'_>) -> Result<Answer, CallError> {
     let mut progress = Progress::with(repairing.as_ref().unwrap_or(model));
     let mut number = 1u32;
     loop {
-        let usual = || (progress.model, ask.limit(progress.model));
-        let roomier = progress.roomier.as_ref();
-        let (asked, limit) = roomier.map_or_else(usual, |(model, limit)| (model, *limit));
+        let (asked, limit) = progress.next(ask);
         let settled = match Box::pin(attempts.attempt((asked, limit), number)).await {
             Ok(settled) => settled,
             // A cheaper model may still fit.
-            Err(CallError::NoOutput(out)) if out.starved && !once && progress.fall_back() => {
+            Err(CallError::NoOutput(out))
+                if out.is_out_of_budget && !once && progress.fall_back() =>
+            {
                 progress.last.get_or_insert(out);
                 continue;
             }
@@ -232,14 +252,12 @@ async fn buy(attempts: Attempts<'_>) -> Result<Answer, CallError> {
         };
         number += 1;
         match settled.result {
-            CallResult::Answered { text, stop } if is_thought_away(&text, stop) => {
-                let cause = CallFailure::thought_away(ask.role, settled.limit);
-                let is_first = progress.roomier.is_none();
-                let next = attempts.roomier((asked, settled.limit), number, is_first)?;
-                let Some(next) = next else {
-                    return Err(cause.into());
-                };
-                (progress.roomier, progress.last) = (Some(next), Some(cause));
+            CallResult::Answered { text, stop } if spent_limit_on_thinking(&text, stop) => {
+                let cause = CallFailure::limit_spent_on_thinking(ask.role, settled.limit);
+                let is_first = progress.larger_limit.is_none();
+                let next = attempts.with_larger_limit((asked, settled.limit), number, is_first)?;
+                progress.larger_limit = Some(next.ok_or_else(|| cause.clone())?);
+                progress.last = Some(cause);
             }
             CallResult::Answered { text, stop } => {
                 return Ok(accepted(text, stop, settled.usage)?);
@@ -259,14 +277,14 @@ async fn buy(attempts: Attempts<'_>) -> Result<Answer, CallError> {
             } => {
                 // A time-out of the provider's own has its words.
                 let is_ours = cause == FailureCause::TimedOut && said.is_none();
+                // A pause before an attempt that the journal has is not waited for again.
+                let pause = attempts.pause((&cause, retry), asked, progress.tries + 1);
+                let pause = pause.map(|it| if settled.fresh { it } else { Duration::ZERO });
                 progress.tries += 1;
                 progress.last = Some(CallFailure {
                     by_deadline: settled.clipped && is_ours,
-                    ..CallFailure::new(cause.clone(), detail)
+                    ..CallFailure::new(cause, detail)
                 });
-                // A pause before an attempt that the journal has is not waited for again.
-                let pause = attempts.pause((&cause, retry), asked, progress.tries);
-                let pause = pause.map(|it| if settled.fresh { it } else { Duration::ZERO });
                 prepare(&attempts, &mut progress, pause, number).await?;
             }
         }
@@ -295,7 +313,7 @@ async fn prepare(
 }
 
 /// True if the answer is empty because the whole output limit went into thinking.
-fn is_thought_away(text: &str, stop: CallStop) -> bool {
+fn spent_limit_on_thinking(text: &str, stop: CallStop) -> bool {
     stop == CallStop::MaxTokens && text.trim().is_empty()
 }
 

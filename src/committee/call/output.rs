@@ -46,8 +46,8 @@ pub struct CallFailure {
     pub detail: String,
     /// True if the run's own deadline ended the call, not the call's timeout.
     pub by_deadline: bool,
-    /// True if the cap has no room for another attempt. The model itself did not fail for good.
-    pub starved: bool,
+    /// True if another attempt would exceed the cap. The model itself did not fail for good.
+    pub is_out_of_budget: bool,
 }
 
 impl CallFailure {
@@ -56,7 +56,7 @@ impl CallFailure {
             cause,
             detail: detail.into(),
             by_deadline: false,
-            starved: false,
+            is_out_of_budget: false,
         }
     }
 
@@ -64,11 +64,11 @@ impl CallFailure {
     /// answer, refused this one request, or could not be called again for lack of money. If the
     /// provider itself is failing, the run fails (SPEC 1.3).
     pub fn is_recoverable(&self) -> bool {
-        self.starved
+        self.is_out_of_budget
             || matches!(
                 self.cause,
                 FailureCause::MalformedOutput
-                    | FailureCause::ThoughtAway
+                    | FailureCause::OutputSpentOnThinking
                     | FailureCause::CutOff
                     | FailureCause::EmptyOutput
                     | FailureCause::Refused
@@ -89,9 +89,9 @@ impl CallFailure {
         Self::new(cause, problems.join("; "))
     }
 
-    pub(in crate::committee) fn budget_exhausted(detail: impl Into<String>) -> Self {
+    pub(in crate::committee) fn out_of_budget(detail: impl Into<String>) -> Self {
         Self {
-            starved: true,
+            is_out_of_budget: true,
             ..Self::new(FailureCause::OutOfBudget, detail)
         }
     }
@@ -100,11 +100,11 @@ impl CallFailure {
         Self::new(FailureCause::EmptyOutput, "the model wrote nothing")
     }
 
-    pub(super) fn thought_away(role: Role, limit: u32) -> Self {
+    pub(super) fn limit_spent_on_thinking(role: Role, limit: u32) -> Self {
         let detail = format!(
             "the model spent all {limit} tokens thinking: raise maxTokens of {role}, or lower its effort"
         );
-        Self::new(FailureCause::ThoughtAway, detail)
+        Self::new(FailureCause::OutputSpentOnThinking, detail)
     }
 
     pub(super) fn no_time() -> Self {
@@ -119,7 +119,7 @@ impl CallFailure {
 /// open circuit has the cause of the provider's last failure.
 pub(in crate::committee) fn why(cause: &FailureCause, detail: &str) -> String {
     match cause {
-        FailureCause::ThoughtAway => format!("{cause}: {detail}"),
+        FailureCause::OutputSpentOnThinking => format!("{cause}: {detail}"),
         FailureCause::CircuitOpen => detail.to_owned(),
         _ => cause.to_string(),
     }

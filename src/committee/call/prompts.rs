@@ -14,9 +14,11 @@ use serde_json::Value;
 use crate::committee::call::prompt_files::{
     self, file_of, is_part, is_system_part, system_part, templates, user_part,
 };
+use crate::committee::money::budget::trusted_bytes;
 use crate::config::{Problem, Problems, PromptSet};
 use crate::domain::fingerprint;
 use crate::llm::SystemText;
+use crate::text::built_in_json;
 
 /// A prompt ready to be sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -91,10 +93,10 @@ impl Prompts {
         &self.hash
     }
 
-    /// Returns the bytes of a prompt's stable part.
+    /// Returns the bytes of a prompt's stable part, as they are counted for its bound.
     pub fn system_bytes(&self, set: PromptSet, name: &str) -> usize {
         let system = self.system(&path_of(set, name));
-        system.map_or(0, |system| system.len())
+        system.map_or(0, |system| trusted_bytes(&system))
     }
 
     /// Returns a prompt file's system part, without space around it, or why it cannot be rendered.
@@ -143,9 +145,18 @@ impl Prompts {
     /// # Errors
     /// Like [`Prompts::render`].
     pub fn repair(&self, set: PromptSet, values: impl Serialize) -> Result<String, Error> {
-        let file = path_of(set, "repair");
-        let text = self.rendered(&file, values);
-        text.map_err(|detail| Error { file, detail })
+        self.text(&path_of(set, "repair"), values)
+    }
+
+    /// Renders a file that has no system part.
+    ///
+    /// # Errors
+    /// Like [`Prompts::render`].
+    pub fn text(&self, path: &str, values: impl Serialize) -> Result<String, Error> {
+        self.rendered(path, values).map_err(|detail| Error {
+            file: path.to_owned(),
+            detail,
+        })
     }
 }
 
@@ -166,7 +177,7 @@ fn environment(goals: &[String]) -> Environment<'static> {
 /// Renders each prompt as a call does, with [`SAMPLE`]. Returns why some fail, each with the name of
 /// the template that has the fault, which may be a part.
 fn faults(environment: &mut Environment<'_>, names: &[String]) -> BTreeSet<(String, String)> {
-    let sample: Value = serde_json::from_str(SAMPLE).unwrap_or_default();
+    let sample: Value = built_in_json(SAMPLE);
     environment.set_fuel(Some(MAX_FUEL));
     let fault = |name: &String| {
         let values = if is_system_part(name) {

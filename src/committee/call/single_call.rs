@@ -9,19 +9,19 @@ use tokio::time::Instant;
 
 use crate::committee::call::attempt::Attempts;
 use crate::committee::call::prompts::Rendered;
-use crate::committee::call::{CallFailure, CallSpec, Shape, buy, buy_shaped};
+use crate::committee::call::{CallFailure, CallSpec, Shape, call_with_schema, run_attempts};
 use crate::committee::deps::{Deps, fence};
 use crate::committee::failure::{CallError, Failure};
-use crate::committee::money::budget::{InputBound, text_bound};
+use crate::committee::money::budget::{InputBound, text_bound, trusted_bytes};
 use crate::committee::money::price::{Length, priced};
 use crate::committee::schemas::schema_of;
 use crate::config::PromptSet;
-use crate::domain::{FailureCause, Mode, Role, Usd};
+use crate::domain::{CallStep, FailureCause, Mode, Role, Usd};
 use crate::journal::RunContext;
 
 /// The specification of a single call.
-pub struct Consultation<'a> {
-    pub step: &'static str,
+pub struct SingleCall<'a> {
+    pub step: CallStep,
     pub role: Role,
     /// The prompt file.
     pub prompt: &'static str,
@@ -36,23 +36,29 @@ pub struct Consultation<'a> {
     pub until: Instant,
 }
 
-/// Makes the call once: no retry and no fallback, because a client waits. Returns the answer, and
-/// true if its JSON needed repair or was cut at the token limit. The answer is checked against the
-/// schema of `T`.
+/// The answer to a single call.
+pub struct SingleAnswer<T> {
+    pub value: T,
+    /// True if its JSON needed repair, or was cut at the token limit.
+    pub is_damaged: bool,
+}
+
+/// Makes the call once: no retry and no fallback, because a client waits. The answer is checked
+/// against the schema of `T`.
 ///
 /// # Errors
 /// [`CallError`] says why there is no answer, or stops the run.
-pub async fn consult<T: Shape>(
+pub async fn call_once<T: Shape>(
     run: &RunContext,
     deps: &Deps,
-    asked: Consultation<'_>,
-) -> Result<(T, bool), CallError> {
+    asked: SingleCall<'_>,
+) -> Result<SingleAnswer<T>, CallError> {
     let spec = spec(run, deps, &asked)?;
     let attempts = Attempts {
         once: true,
         ..Attempts::new(&spec, Some(&asked.schema))
     };
-    let answer = buy(attempts).await?;
+    let answer = run_attempts(attempts).await?;
     if answer.is_blank() {
         return Err(CallFailure::empty().into());
     }
@@ -65,21 +71,24 @@ pub async fn consult<T: Shape>(
     let is_fenced =
         || parsed.notes.len() == 1 && conclave_lenient_json::is_only_fenced(&answer.text);
     let is_damaged = answer.is_cut() || !(parsed.clean || is_fenced());
-    Ok((parsed.value, is_damaged))
+    Ok(SingleAnswer {
+        value: parsed.value,
+        is_damaged,
+    })
 }
 
-/// As [`consult`], but as an agent of the committee is called: with retries, the role's fallback, and
+/// As [`call_once`], but as an agent of the committee is called: with retries, the role's fallback, and
 /// one further call for the repair of a malformed answer.
 ///
 /// # Errors
-/// As [`consult`].
-pub async fn consult_persistently<T: Shape>(
+/// As [`call_once`].
+pub async fn call_with_retries<T: Shape>(
     run: &RunContext,
     deps: &Deps,
-    asked: Consultation<'_>,
+    asked: SingleCall<'_>,
 ) -> Result<T, CallError> {
     let spec = spec(run, deps, &asked)?;
-    let typed = buy_shaped(spec, &asked.schema, |_: &T| vec![], |_| None).await?;
+    let typed = call_with_schema(spec, &asked.schema, |_: &T| vec![], |_| None).await?;
     Ok(typed.value)
 }
 
@@ -87,16 +96,16 @@ pub async fn consult_persistently<T: Shape>(
 ///
 /// # Errors
 /// [`Failure`] if the prompt cannot be rendered.
-pub fn consultation_price(
+pub fn single_call_price(
     deps: &Deps,
-    asked: &Consultation<'_>,
+    asked: &SingleCall<'_>,
     length: Length,
 ) -> Result<Usd, Failure> {
     let Rendered { system, user } = prompt(deps, asked, 0)?;
     let Some(model) = deps.role(asked.role) else {
         return Ok(Usd::ZERO);
     };
-    let trusted = system.len() + asked.schema.bytes();
+    let trusted = trusted_bytes(&system) + asked.schema.bytes();
     let input = InputBound::new(trusted, text_bound(&user), &[], 0);
     let limit = model
         .limit_in(Mode::Ask)
@@ -108,12 +117,12 @@ pub fn consultation_price(
 fn spec<'a>(
     run: &'a RunContext,
     deps: &'a Deps,
-    asked: &Consultation<'_>,
+    asked: &SingleCall<'_>,
 ) -> Result<CallSpec<'a>, Failure> {
     Ok(CallSpec {
         run,
         deps,
-        step: asked.step.to_owned(),
+        step: asked.step,
         role: asked.role,
         prompt: prompt(deps, asked, run.accepted().seed)?,
         images: &[],
@@ -124,7 +133,7 @@ fn spec<'a>(
     })
 }
 
-fn prompt(deps: &Deps, asked: &Consultation<'_>, seed: u64) -> Result<Rendered, Failure> {
+fn prompt(deps: &Deps, asked: &SingleCall<'_>, seed: u64) -> Result<Rendered, Failure> {
     // The answer is always JSON, so a plain-text role gets the prompts of small models.
     let set = match deps.role(asked.role).map(|model| model.prompts) {
         Some(PromptSet::Text | PromptSet::Compact) => PromptSet::Compact,

@@ -28,7 +28,7 @@ const OVERHEAD_TOKENS: u64 = 400;
 const IMAGE_TOKENS: u64 = 5000;
 
 /// A million dollars. Sums of thousands of such settlements still fit into a database's integer.
-const ABSURD_COST: Usd = Usd::from_nanos(1_000_000_000_000_000);
+const MAX_SETTLED_COST: Usd = Usd::from_nanos(1_000_000_000_000_000);
 
 /// The shares of its usual length to which the synthesis is shrunk before an agent is left out.
 const SHARES: [f64; 5] = [1.0, 0.85, 0.7, 0.6, MIN_SHARE];
@@ -74,7 +74,7 @@ pub struct InputBound {
 }
 
 impl InputBound {
-    /// `trusted_bytes` counts the service's own prompts and schemas. `user_bound` is the
+    /// `trusted_bytes` counts the prompts ([`trusted_bytes`]) and schemas. `user_bound` is the
     /// [`text_bound`] of the user parts. `model_texts` are the texts of models within them, taken
     /// at their own count.
     pub fn new(
@@ -96,6 +96,14 @@ impl InputBound {
     pub fn total(self) -> u64 {
         self.stable + self.volatile
     }
+}
+
+/// Returns the bytes of a prompt's stable part. An operator's own prompts and goals may be in any
+/// script, and each byte of a character beyond ASCII may be a token.
+pub fn trusted_bytes(prompt: &str) -> usize {
+    let beyond_ascii = prompt.bytes().filter(|byte| !byte.is_ascii()).count();
+    let ascii = prompt.len() - beyond_ascii;
+    ascii + (beyond_ascii as f64 * TRUSTED_BYTES_PER_TOKEN).ceil() as usize
 }
 
 /// Returns the most tokens that a text of unknown origin can make. A byte-level vocabulary has a
@@ -153,10 +161,10 @@ pub fn given(max_tokens: &[(Role, u32)], role: Role) -> Option<u32> {
 }
 
 /// Returns the cost of the reported usage, or the cost that the provider states if that is more; at
-/// most [`ABSURD_COST`]. A larger figure would say no more than that the cap is exceeded.
+/// most [`MAX_SETTLED_COST`]. A larger figure would say no more than that the cap is exceeded.
 pub fn cost(model: &RoleModel, usage: &BilledTokens, stated: Usd) -> Usd {
     let computed = model.price.map_or(Usd::ZERO, |price| price.cost(usage));
-    computed.max(stated).min(ABSURD_COST)
+    computed.max(stated).min(MAX_SETTLED_COST)
 }
 
 /// A call of the plan, as input of [`fit`].
@@ -261,7 +269,7 @@ fn longest(
             left_out: Vec::from_iter(is_small.then_some(LeftOut::Claims)),
             cross_check: size,
             epoch: None,
-            wave: None,
+            refit: None,
         };
         Some(Fitted {
             trimmed,

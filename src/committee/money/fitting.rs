@@ -88,9 +88,13 @@ impl<'a> Fitting<'a> {
         let texts: Vec<ModelText> = written.iter().copied().map(ModelText::planned).collect();
         synthesis.input.volatile += InputBound::new(0, 0, &texts, 0).volatile;
         let agents = asked.iter().map(|agent| Role::Agent(*agent));
+        let agents: Vec<Wanted<'_>> = agents.filter_map(|role| bounds.wanted(role)).collect();
+        let added = agents.iter().map(|wanted| wanted.model.report_tokens(0));
+        let added: Vec<ModelText> = added.map(ModelText::planned).collect();
+        synthesis.input.volatile += InputBound::new(0, 0, &added, 0).volatile;
         Some(Self {
             bounds,
-            agents: agents.filter_map(|role| bounds.wanted(role)).collect(),
+            agents,
             synthesis,
             written,
         })
@@ -120,7 +124,7 @@ impl<'a> Fitting<'a> {
 
     /// Returns the money to keep free for the synthesis before the plan is made, and at least what
     /// the first agent and the synthesis need. `None` if they do not fit into `left`.
-    pub fn room(&self, left: Usd) -> Option<Usd> {
+    pub fn synthesis_reserve(&self, left: Usd) -> Option<Usd> {
         let fitted = self.fit(0, left)?;
         Some(fitted.held.max(self.least()))
     }

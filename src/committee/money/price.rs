@@ -27,7 +27,7 @@ const USUAL_READ: f64 = 0.21;
 /// The step between the lengths at which questions are priced.
 const STEP_CHARS: usize = 1000;
 
-/// The price of a request. If the cap has no room for it, such a run is refused: `calls` is 0, and
+/// The price of a request. If it does not fit under the cap, such a run is refused: `calls` is 0, and
 /// both prices are what it needs at least.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Quote {
@@ -43,11 +43,10 @@ pub struct Quote {
 
 impl Quote {
     /// Returns why the request would be refused; `None` if it would not.
-    pub fn no_room(&self) -> Option<String> {
+    pub fn refusal(&self) -> Option<String> {
         let (cap, needed) = (self.cap, self.expected);
-        (self.calls == 0).then(|| {
-            format!("the cap of {cap} has no room for this, which needs {needed} at least: it would be refused")
-        })
+        (self.calls == 0)
+            .then(|| format!("the cap of {cap} is too low: at least {needed} is needed"))
     }
 }
 
@@ -130,11 +129,11 @@ struct Prices<'a> {
 }
 
 impl Prices<'_> {
-    /// Returns the calls of the expected run; `None` if the cap has no room for one. Without room
-    /// for a plan, the hints decide. Agents that do not fit at first are called after the others,
+    /// Returns the calls of the expected run; `None` if none fits under the cap. If the plan does
+    /// not fit, the hints decide. Agents that do not fit at first are called after the others,
     /// which then cost as much as usual.
     fn calls(&self, cap: Usd) -> Option<Calls> {
-        let room = Fitting::new(self.bounds, &[Agent::Solver], vec![])?.room(cap)?;
+        let room = Fitting::new(self.bounds, &[Agent::Solver], vec![])?.synthesis_reserve(cap)?;
         let is_planned = self.plan(Length::Least) + room <= cap;
         let mut made = Calls {
             is_planned,
@@ -252,8 +251,11 @@ impl Prices<'_> {
     }
 
     fn limits(&self, agents: &[Agent]) -> Vec<u64> {
-        let limits = agents.iter().filter_map(|agent| self.limit(*agent));
-        limits.map(u64::from).collect()
+        let limit = |agent: &Agent| {
+            let model = self.bounds.deps.role(Role::Agent(*agent))?;
+            Some(model.report_tokens(self.limit(*agent)?))
+        };
+        agents.iter().filter_map(limit).collect()
     }
 
     /// Prices one call that reads `written` tokens of other models.

@@ -4,12 +4,12 @@
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
-use crate::committee::call_names::is_report;
+use crate::committee::deps::Deps;
 use crate::committee::failure::Failure;
 use crate::committee::money::budget::{self, Fitted, PLAN_TOKENS, Wanted};
 use crate::committee::money::fitting::{Bounds, Fitting, plan_input};
 use crate::committee::request_context::{Stage, for_planning};
-use crate::domain::{Agent, CORE_AGENTS, Earmark, Role, Usd};
+use crate::domain::{Agent, CORE_AGENTS, CallStep, Earmark, Role, Usd};
 use crate::journal::step;
 use crate::journal::{
     AgentOutcome, CallResult, CallSettled, CheckScope, CheckSize, Event, LeftOut, RunContext,
@@ -30,19 +30,19 @@ fn earmark(run: &RunContext, synthesis: Usd, check: Usd) {
     run.earmark(Earmark::CrossCheck, check);
 }
 
-/// Checks, before any call, that the cap has room for the solver and the synthesis. Earmarks the
+/// Checks, before any call, that the solver and the synthesis fit under the cap. Earmarks the
 /// money for the synthesis, and at least what both need at their least lengths. A plan that does
 /// not fit beside that is not requested.
 ///
 /// # Errors
-/// [`Failure`] if the cap has no room.
+/// [`Failure`] if they do not.
 pub fn check_room(stage: Stage<'_>) -> Result<(), Failure> {
     let solver = fitting(stage, &[Agent::Solver], vec![])?;
     let left = stage.run.ledger().left();
-    let Some(room) = solver.room(left) else {
-        return Err(Failure::no_room(left, solver.least()));
+    let Some(reserve) = solver.synthesis_reserve(left) else {
+        return Err(Failure::over_cap(left, solver.least()));
     };
-    stage.run.earmark(Earmark::Synthesis, room);
+    stage.run.earmark(Earmark::Synthesis, reserve);
     Ok(())
 }
 
@@ -57,7 +57,7 @@ pub fn panel(
     run.release(Earmark::Synthesis);
     let events = run.events();
     let transcript = Transcript::of(&events);
-    let answered = answered_first(&transcript, reused);
+    let answered = answered_first(&transcript, reused, stage.deps);
     let is_open = |agent: &&Agent| !answered.contains_key(agent);
     let open: Vec<Agent> = asked.iter().filter(is_open).copied().collect();
     let mut fitting = fitting(stage, &open, answered.values().copied().collect())?;
@@ -70,7 +70,7 @@ pub fn panel(
     }
     let left = run.ledger().left();
     let Some(mut fitted) = fitting.fit(u8::MAX, left) else {
-        return Err(Failure::no_room(left, fitting.least()));
+        return Err(Failure::over_cap(left, fitting.least()));
     };
     earmark(run, fitted.held, fitted.check);
     fitted.trimmed.agents.extend(reused.keys());
@@ -99,9 +99,9 @@ pub fn core_beside_plan(stage: Stage<'_>) -> Result<Option<Trimmed>, Failure> {
 }
 
 /// Fits again what was left out or shortened, after calls of round 1 cost less than they were
-/// reserved for: those of `asked` that are missing, the cross-check, the length of the synthesis. An
-/// upper bound of tokens can be five times the real number, so a question that leaves room for one
-/// agent at first often carries all of them one after the other.
+/// reserved for: those of `asked` that are missing, the cross-check, the length of the synthesis.
+/// Token bounds are up to five times too high. So agents that do not fit together often fit one after
+/// the other.
 ///
 /// Returns `None` if nothing more fits, or nothing is missing.
 pub fn more(
@@ -116,7 +116,7 @@ pub fn more(
     }
     let events = run.events();
     let transcript = Transcript::of(&events);
-    let mut written = answered_first(&transcript, &BTreeMap::new());
+    let mut written = answered_first(&transcript, &BTreeMap::new(), stage.deps);
     let between = in_flight(&transcript, stage, recorded, &mut written);
     let is_missing = |agent: &&Agent| !recorded.agents.contains(agent);
     let missing: Vec<Agent> = asked.iter().filter(is_missing).copied().collect();
@@ -136,7 +136,7 @@ pub fn more(
         return Ok(None);
     }
     let is_fit = |event: &&Event| matches!(event, Event::Trimmed(_));
-    trimmed.wave = u32::try_from(events.iter().filter(is_fit).count()).ok();
+    trimmed.refit = u32::try_from(events.iter().filter(is_fit).count()).ok();
     record_trimmed(run, trimmed).map(Some)
 }
 
@@ -171,7 +171,7 @@ fn in_flight(
 ) -> Usd {
     let is_called = |agent: Agent| {
         let mut open = run.calls.iter().filter(|call| call.settled.is_none());
-        open.any(|call| is_report(&call.sent.call, agent))
+        open.any(|call| call.sent.is_report_of(agent))
     };
     let bounds = Bounds::of(stage);
     let mut between = vec![];
@@ -179,16 +179,18 @@ fn in_flight(
         let role = Role::Agent(*agent);
         let tokens = budget::given(&trimmed.max_tokens, role);
         if let (Entry::Vacant(entry), Some(tokens)) = (written.entry(*agent), tokens) {
-            entry.insert(u64::from(tokens));
+            let model = stage.deps.role(role);
+            let most = model.map_or(0, |model| model.report_tokens(tokens));
+            entry.insert(most);
             between.extend(bounds.wanted(role).filter(|_| !is_called(*agent)));
         }
     }
     budget::panel_cost(&between, &trimmed.max_tokens)
 }
 
-/// True if the money left suffices for a cross-check of the solver's report alone, of so many
-/// tokens, and then still for the other agents that were fitted.
-pub fn has_room_to_check(stage: Stage<'_>, trimmed: &Trimmed, tokens: u64) -> bool {
+/// True if the money left suffices for a cross-check of the solver's report, which has so many
+/// tokens. The other agents that were fitted must still fit after it.
+pub fn affords_solver_check(stage: Stage<'_>, trimmed: &Trimmed, tokens: u64) -> bool {
     let bounds = Bounds::of(stage);
     let others = trimmed.agents.iter().filter(|it| **it != Agent::Solver);
     let others = others.filter_map(|agent| bounds.wanted(Role::Agent(*agent)));
@@ -217,8 +219,8 @@ pub fn synthesis_cost(
 }
 
 fn record_trimmed(run: &RunContext, trimmed: Trimmed) -> Result<Trimmed, Failure> {
-    let Trimmed { epoch, wave, .. } = trimmed;
-    Ok(run.record_output(&step::trim(epoch, wave), trimmed)?)
+    let Trimmed { epoch, refit, .. } = trimmed;
+    Ok(run.record_output(&step::trim(epoch, refit), trimmed)?)
 }
 
 /// Returns the panel of a resumed run: the recorded one, if the money left suffices for it. Calls
@@ -263,7 +265,7 @@ fn refitted(recorded: Trimmed, open: &[Role], fitted: Trimmed, epoch: i64) -> Tr
         |agent: &Agent| open.contains(&Role::Agent(*agent)) && !fitted.agents.contains(agent);
     let mut trimmed = Trimmed {
         epoch: Some(epoch),
-        wave: None,
+        refit: None,
         cross_check: fitted.cross_check,
         ..recorded
     };
@@ -285,7 +287,7 @@ fn solver_alone(open: &[Role], recorded: &Trimmed) -> Trimmed {
         left_out: dropped.map(LeftOut::Agent).collect(),
         cross_check: None,
         epoch: None,
-        wave: None,
+        refit: None,
         ..recorded.clone()
     }
 }
@@ -295,21 +297,23 @@ fn solver_alone(open: &[Role], recorded: &Trimmed) -> Trimmed {
 fn answered_first(
     run: &Transcript<'_>,
     reused: &BTreeMap<Agent, AgentOutcome>,
+    deps: &Deps,
 ) -> BTreeMap<Agent, u64> {
     let tokens = |(agent, outcome): (&Agent, &AgentOutcome)| (*agent, outcome.tokens());
     let mut answered: BTreeMap<Agent, u64> = reused.iter().map(tokens).collect();
     for call in &run.calls {
-        let name = &call.sent.call;
         if let Some(CallSettled {
             result: CallResult::Answered { text, .. },
             usage,
             ..
         }) = call.settled
             && let Some(agent) = call.sent.role.agent()
-            && name.starts_with("r1/")
-            && is_report(name, agent)
+            && call.sent.step() == Some(CallStep::Report { round: 1, agent })
         {
-            answered.insert(agent, usage.map_or(text.len() as u64, |usage| usage.output));
+            let written = usage.map_or(text.len() as u64, |usage| usage.output);
+            let model = deps.role(call.sent.role);
+            let bound = model.map_or(0, |model| model.report_tokens(0));
+            answered.insert(agent, written.saturating_add(bound));
         }
     }
     for finished in run.outcomes.iter().filter(|finished| finished.round == 1) {

@@ -4,11 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
-use crate::committee::call_names::is_cross_check;
 use crate::committee::reply::redaction::{Redactor, discarded_agents};
 use crate::domain::{
-    Agent, AgentReport, CORE_AGENTS, ClaimVerdict, FailureCause, Holds, Judgement, Role, RunId,
-    Status, UnitRef, Usd,
+    Agent, AgentName, AgentReport, CORE_AGENTS, ClaimVerdict, FailureCause, Holds, Judgement, Role,
+    RunId, Status, UnitRef, Usd,
 };
 use crate::journal::views::{self, CallView};
 use crate::journal::{
@@ -16,7 +15,7 @@ use crate::journal::{
 };
 
 /// What the cross-check found, or why there is none.
-fn cross_check(run: &Transcript<'_>, discarded: &BTreeSet<&str>) -> Value {
+fn cross_check(run: &Transcript<'_>, discarded: &BTreeSet<Agent>) -> Value {
     let Some(checked) = run.cross_checked else {
         return Value::Null;
     };
@@ -59,7 +58,7 @@ fn resolutions(run: &Transcript<'_>, round: u8) -> Vec<Value> {
             AgentOutcome::Answered { .. } => None,
         };
         let resolved = finished.resolved.as_ref();
-        let shown = resolved.filter(|_| !discarded.contains(finished.agent.into_str()));
+        let shown = resolved.filter(|_| !discarded.contains(&finished.agent));
         json!({
             "agent": finished.agent,
             "resolutions": shown.map_or(&[][..], |it| &it.resolutions),
@@ -82,17 +81,18 @@ fn with(mut value: Value, key: &str, field: Value) -> Value {
 /// What stands in place of a text that only discarded outputs have.
 const NOT_SHOWN: &str = "not shown: the output was discarded";
 
+fn is_in(agents: &BTreeSet<Agent>, name: &AgentName) -> bool {
+    name.agent().is_some_and(|agent| agents.contains(&agent))
+}
+
 /// Replaces a text that only discarded outputs have.
-fn hide(text: &mut String, agents: &[String], discarded: &BTreeSet<&str>) {
-    if agents
-        .iter()
-        .all(|agent| discarded.contains(agent.as_str()))
-    {
+fn hide(text: &mut String, agents: &[AgentName], discarded: &BTreeSet<Agent>) {
+    if agents.iter().all(|agent| is_in(discarded, agent)) {
         NOT_SHOWN.clone_into(text);
     }
 }
 
-fn answer_groups(judgement: &Judgement, discarded: &BTreeSet<&str>) -> Value {
+fn answer_groups(judgement: &Judgement, discarded: &BTreeSet<Agent>) -> Value {
     let mut groups = judgement.answer_groups.clone();
     for group in &mut groups {
         hide(&mut group.answer, &group.agents, discarded);
@@ -103,16 +103,16 @@ fn answer_groups(judgement: &Judgement, discarded: &BTreeSet<&str>) -> Value {
 }
 
 /// The disagreements in which an output that is not discarded takes part.
-fn disagreements(judgement: &Judgement, discarded: &BTreeSet<&str>) -> Value {
+fn disagreements(judgement: &Judgement, discarded: &BTreeSet<Agent>) -> Value {
     let mut disagreements = judgement.disagreements.clone();
     disagreements.retain(|disagreement| {
         let mut agents = disagreement.positions.iter().flat_map(|it| &it.agents);
-        agents.any(|agent| !discarded.contains(agent.as_str()))
+        agents.any(|agent| !is_in(discarded, agent))
     });
     for position in disagreements.iter_mut().flat_map(|d| &mut d.positions) {
         hide(&mut position.text, &position.agents, discarded);
         let units = &mut position.units;
-        units.retain(|unit| !discarded.contains(unit.agent.as_str()));
+        units.retain(|unit| !is_in(discarded, &unit.agent));
     }
     json!(disagreements)
 }
@@ -122,27 +122,30 @@ fn disagreements(judgement: &Judgement, discarded: &BTreeSet<&str>) -> Value {
 fn verdicts(
     claims: &[ClaimVerdict],
     reports: &BTreeMap<Agent, &AgentReport>,
-    discarded: &BTreeSet<&str>,
+    discarded: &BTreeSet<Agent>,
 ) -> Vec<Value> {
     let verdict = |verdict: &ClaimVerdict| {
         let UnitRef { agent, unit } = &verdict.claim;
-        let report = reports.iter().find(|(name, _)| name.into_str() == agent);
-        let claim = report.and_then(|(_, report)| report.units.iter().find(|u| u.id == *unit));
+        let report = agent.agent().and_then(|agent| reports.get(&agent));
+        let claim = report.and_then(|report| report.units.iter().find(|u| u.id == *unit));
         with(
             json!(verdict),
             "text",
             json!(claim.map(|claim| &claim.text)),
         )
     };
-    let shown = claims.iter();
-    let shown = shown.filter(|it| !discarded.contains(it.claim.agent.as_str()));
+    let shown = claims
+        .iter()
+        .filter(|it| !is_in(discarded, &it.claim.agent));
     shown.map(verdict).collect()
 }
 
-/// What the terms of c_final rest on: the units that contradict each other and those that every
-/// cross-check refutes, the core outputs that are not VALID and the agents that failed, and the parts
-/// of the request that have a checked answer.
-fn rests_on(run: &Transcript<'_>, discarded: &BTreeSet<&str>) -> Value {
+/// Returns what the terms of c_final rest on:
+///
+/// - the units that contradict each other, and those that every cross-check refutes;
+/// - the core outputs that are not VALID, and the agents that failed;
+/// - the parts of the request that have a checked answer.
+fn rests_on(run: &Transcript<'_>, discarded: &BTreeSet<Agent>) -> Value {
     let judgement = run.judgement();
     let open = judgement.into_iter().flat_map(|it| &it.disagreements);
     let positions = open.filter(|it| !it.settled).flat_map(|it| &it.positions);
@@ -154,8 +157,9 @@ fn rests_on(run: &Transcript<'_>, discarded: &BTreeSet<&str>) -> Value {
     };
     let asked = passes.iter().flat_map(|pass| &pass.found.claims);
     let refuted = asked.map(|it| &it.claim).filter(is_refuted);
-    let mut claims: BTreeSet<&UnitRef> = contested.chain(refuted).collect();
-    claims.retain(|unit| !discarded.contains(unit.agent.as_str()));
+    let claims = contested.chain(refuted);
+    let shown = claims.filter(|unit| !is_in(discarded, &unit.agent));
+    let claims: BTreeSet<String> = shown.map(ToString::to_string).collect();
     let status = |agent: Agent| judgement.and_then(|it| it.status_of(agent));
     let core = CORE_AGENTS.iter().copied();
     let core = core.filter(|agent| status(*agent) != Some(Status::Valid));
@@ -217,7 +221,7 @@ pub fn view(id: RunId, run: &Transcript<'_>) -> Option<Value> {
 
 fn agent(run: &Transcript<'_>, finished: &AgentFinished) -> Value {
     let role = Role::Agent(finished.agent);
-    let is_own = |call: &&CallView<'_>| call.sent.role == role && !is_cross_check(&call.sent.call);
+    let is_own = |call: &&CallView<'_>| call.sent.role == role && !call.sent.is_cross_check();
     let calls: Vec<&CallView<'_>> = run.calls.iter().filter(is_own).collect();
     let totals = views::totals(&calls);
     let score = run.judgement().and_then(|j| j.score_of(finished.agent));
@@ -298,7 +302,7 @@ fn wasted(run: &Transcript<'_>, started: &RoundStarted) -> Option<String> {
         return None;
     }
     let calls = run.calls.iter();
-    let of_round = calls.filter(|call| call.sent.call.starts_with("r1/"));
+    let of_round = calls.filter(|call| call.sent.is_of_round(1));
     let cost: Usd = of_round.filter_map(|call| Some(call.settled?.cost)).sum();
     let why = "not used, because the master asks the user first";
     Some(format!("{why}: its calls cost {cost}"))

@@ -42,30 +42,30 @@ pub struct InvariantInput<'a> {
 }
 
 /// Returns every rule that the reply breaks. A correct reply breaks none.
-pub fn check(exhibit: &InvariantInput<'_>) -> Vec<Violation> {
-    let mut found = Violations(check_text(exhibit));
-    found.schemas(exhibit);
-    if let Some(broken) = &exhibit.chain_fault {
+pub fn check(input: &InvariantInput<'_>) -> Vec<Violation> {
+    let mut found = Violations(check_text(input));
+    found.schemas(input);
+    if let Some(broken) = &input.chain_fault {
         found.add("the journal's chain verifies", broken.to_string());
     }
     found.0
 }
 
 /// As [`check`], without the rules that another synthesis would not change.
-pub fn check_text(exhibit: &InvariantInput<'_>) -> Vec<Violation> {
+pub fn check_text(input: &InvariantInput<'_>) -> Vec<Violation> {
     let mut found = Violations(vec![]);
-    let frame = Frame::of(&exhibit.reply.text);
-    found.gate(exhibit);
-    if exhibit.reply.outcome != Outcome::Clarification {
-        found.sections(exhibit, &frame);
-        found.estimate(exhibit, &frame);
+    let frame = Frame::of(&input.reply.text);
+    found.gate(input);
+    if input.reply.outcome != Outcome::Clarification {
+        found.sections(input, &frame);
+        found.estimate(input, &frame);
     }
-    found.discarded(exhibit);
-    found.quarantined(exhibit, &frame);
-    found.money(exhibit);
-    found.audit(exhibit, &frame);
-    found.secrets(exhibit);
-    found.instructions(exhibit);
+    found.discarded(input);
+    found.quarantined(input, &frame);
+    found.money(input);
+    found.audit(input, &frame);
+    found.secrets(input);
+    found.instructions(input);
     found.0
 }
 

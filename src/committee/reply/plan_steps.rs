@@ -14,7 +14,7 @@ const MIN_ITEMS: usize = 3;
 
 /// Returns the steps of the plan in a Markdown text, in order; empty if it has none. Under a
 /// heading that names a plan, the steps are the items of the lists and the rows of the tables, or
-/// else the paragraphs. A list inside an item is part of that item.
+/// else the paragraphs. A list inside an item of a plan is part of that item.
 pub fn plan_steps(markdown: &str) -> Vec<String> {
     let blocks = blocks(&text::shallow(markdown));
     let mut steps: Vec<&String> = vec![];
@@ -30,7 +30,7 @@ pub fn plan_steps(markdown: &str) -> Vec<String> {
                 rest = after;
                 steps.extend(steps_of(section));
             }
-            Kind::List(Some(_)) if block.texts.len() >= MIN_ITEMS => steps.extend(&block.texts),
+            _ if block.is_plan() => steps.extend(&block.texts),
             _ => {}
         }
     }
@@ -54,8 +54,8 @@ fn steps_of(section: &[Block]) -> Vec<&String> {
 /// A part of a text.
 struct Block {
     kind: Kind,
-    /// The text of a heading or a paragraph, the items of a list without the lists in them, or the
-    /// rows below a table's head from the first cell that has a letter.
+    /// The text of a heading or paragraph. Of a list: its items without nested lists. Of a table: the
+    /// rows below its head, from the first cell that has a letter.
     texts: Vec<String>,
 }
 
@@ -77,6 +77,11 @@ impl Block {
         }
     }
 
+    /// True for an ordered list of enough items.
+    fn is_plan(&self) -> bool {
+        matches!(self.kind, Kind::List(Some(_))) && self.texts.len() >= MIN_ITEMS
+    }
+
     /// Begins a cell of a table. Cells before it without a letter, such as a step's number, are
     /// dropped.
     fn begin_cell(&mut self) {
@@ -88,9 +93,10 @@ impl Block {
     }
 }
 
-/// Returns the blocks of a text that are in no list, without its code blocks.
+/// Returns the blocks of a text that are in no list, and plans in other lists, without code blocks.
 fn blocks(markdown: &str) -> Vec<Block> {
     let (mut blocks, mut lists, mut in_code) = (vec![], Vec::<Block>::new(), false);
+    let mut inner = vec![];
     let options = Options::ENABLE_TASKLISTS | Options::ENABLE_TABLES;
     for event in Parser::new_ext(markdown, options) {
         let is_outside = lists.is_empty();
@@ -106,8 +112,14 @@ fn blocks(markdown: &str) -> Vec<Block> {
             Event::Start(Tag::Table(_)) if is_outside => blocks.push(Block::new(Kind::Table, &[])),
             Event::Start(Tag::List(start)) => lists.push(Block::new(Kind::List(start), &[])),
             Event::End(TagEnd::List(_)) => {
-                if let Some(ended) = lists.pop().filter(|_| lists.is_empty()) {
+                let ended = lists.pop();
+                if !lists.is_empty() {
+                    inner.extend(ended.filter(Block::is_plan));
+                } else if let Some(ended) = ended {
+                    let inner = std::mem::take(&mut inner);
+                    let inner = if ended.is_plan() { vec![] } else { inner };
                     add_list(&mut blocks, ended);
+                    blocks.extend(inner);
                 }
             }
             Event::Start(Tag::TableRow) if is_outside => begin_text(blocks.last_mut()),
@@ -214,6 +226,14 @@ mod tests {
             ("1. サーバーを止める\n2. 移行する\n3. 再開する", 3),
             ("1.5 is more.\n2.75倍", 0),
             ("1. Canary\n2. Everyone\n", 0),
+            (
+                "- On the host:\n  1. Install\n  2. Edit\n  3. Start\n- Tell the users\n",
+                3,
+            ),
+            (
+                "- On the host:\n  1. Install\n  2. Edit\n- Tell the users\n",
+                0,
+            ),
             ("- One\n- Two\n- Three\n", 0),
             ("It costs 3. 4. 5.", 0),
             ("```\n1. a\n2. b\n3. c\n```", 0),

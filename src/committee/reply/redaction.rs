@@ -53,7 +53,7 @@ impl Redactor {
     fn patterns_for(&self, text: &str) -> Option<&Patterns> {
         let compiled = |form: String| {
             let mut pattern = RegexBuilder::new(&form);
-            // Agents and units have ASCII names. The long s and the Kelvin sign are no letters of one.
+            // With Unicode rules, `ſ` and the Kelvin sign would equal ASCII letters of an id.
             pattern.unicode(false).case_insensitive(true).build().ok()
         };
         let ids = &self.ids;
@@ -62,6 +62,9 @@ impl Redactor {
             let bracketed = format!(r"[ \t]*[\[(]\s*(?:{ids})(?:\s*[,;]\s*(?:{ids}))*\s*[\])]");
             Some((id, compiled(bracketed)?))
         };
+        if self.beginnings.is_empty() {
+            return None;
+        }
         let lower = text.to_ascii_lowercase();
         let mut beginnings = self.beginnings.iter();
         beginnings.find(|beginning| lower.contains(beginning.as_str()))?;
@@ -79,7 +82,27 @@ impl Redactor {
     pub fn of_discarded(run: &Transcript<'_>) -> Self {
         let (discarded, reports) = (discarded_agents(run), run.reports());
         Self::of(run, |agent| {
-            discarded.contains(agent.into_str()) || !reports.contains_key(&agent)
+            discarded.contains(&agent) || !reports.contains_key(&agent)
+        })
+    }
+
+    /// Returns the redactor for all that the text of a reply must not refer to: discarded outputs, and
+    /// quarantined ones whose use the draft does not justify.
+    pub fn of_excluded(run: &Transcript<'_>) -> Self {
+        let discarded = discarded_agents(run);
+        let (judgement, reports) = (run.judgement(), run.reports());
+        let justified = run
+            .draft()
+            .map_or(&[][..], |it| &it.quarantine_justifications);
+        Self::of(run, |agent| {
+            let is_quarantined =
+                judgement.and_then(|it| it.status_of(agent)) == Some(Status::Quarantine);
+            let is_justified = justified
+                .iter()
+                .any(|it| it.agent == agent && !it.why.is_empty());
+            discarded.contains(&agent)
+                || !reports.contains_key(&agent)
+                || (is_quarantined && !is_justified)
         })
     }
 
@@ -189,10 +212,10 @@ pub(super) fn texts(draft: &mut Draft) -> impl Iterator<Item = &mut String> {
 }
 
 /// Returns the agents whose outputs the last judgement of a run discards.
-pub fn discarded_agents<'a>(run: &Transcript<'a>) -> BTreeSet<&'a str> {
+pub fn discarded_agents(run: &Transcript<'_>) -> BTreeSet<Agent> {
     let scores = run.judgement().into_iter().flat_map(|it| &it.scores);
     let discarded = scores.filter(|score| score.status == Status::Discard);
-    discarded.map(|score| score.agent.as_str()).collect()
+    discarded.filter_map(|score| score.agent.agent()).collect()
 }
 
 #[cfg(test)]

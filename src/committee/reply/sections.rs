@@ -26,14 +26,14 @@ pub fn main_answer(
     corrections: &mut Vec<String>,
 ) -> String {
     let markdown = &*text::shallow(markdown);
-    let mut told = vec![];
-    let mut text = without_own_sections(markdown, request, &mut told);
+    let mut notes = vec![];
+    let mut text = without_own_sections(markdown, request, &mut notes);
     if text.is_empty() && !markdown.trim().is_empty() {
         let what = "the main answer is nothing but sections of the service's own";
-        told = vec![format!("{what}: it was kept as plain text")];
+        notes = vec![format!("{what}: it was kept as plain text")];
         text = markdown.to_owned();
     }
-    corrections.append(&mut told);
+    corrections.append(&mut notes);
     if let Some(kept) = without_closing_request(&text) {
         corrections.push("a question or an offer to the user was cut from the end".into());
         text = kept;
@@ -90,8 +90,8 @@ pub fn renderable(main: &str) -> String {
 /// Removes the service's sections. An estimate or an appendix ends at the next heading that is not
 /// below it. Any other section also ends after its first block, because what follows may be the
 /// answer. A section that the request names belongs to the answer and stays, unless the service
-/// computes its figures. Appends one note for each to `told`.
-fn without_own_sections(markdown: &str, request: &str, told: &mut Vec<String>) -> String {
+/// computes its figures. Appends one note for each to `notes`.
+fn without_own_sections(markdown: &str, request: &str, notes: &mut Vec<String>) -> String {
     let outline = Outline::of(markdown);
     let request = request.to_lowercase();
     let mut kept = String::with_capacity(markdown.len());
@@ -119,7 +119,7 @@ fn without_own_sections(markdown: &str, request: &str, told: &mut Vec<String>) -
                 None => "was cut from the main answer: the service renders it",
             };
             if own.is_some() {
-                told.push(format!("the section \"{text}\" {why}"));
+                notes.push(format!("the section \"{text}\" {why}"));
             }
         } else if cut.as_mut().is_some_and(|cut| cut.ends_before(line)) {
             cut = None;

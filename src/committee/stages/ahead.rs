@@ -1,8 +1,8 @@
 //! Asks the core agents while the master makes the plan (`policy.speculate`).
 //!
 //! The core answers in every plan, and what it is asked does not depend on the plan. So its reports
-//! are used unless the master asks the user first: then they were paid for in vain. Their calls have
-//! the same names as without this stage, so a resumed run buys none of them again.
+//! are used unless the master asks the user first: then they stay unused. Their calls have the
+//! same names as without this stage, so a resumed run makes none of them again.
 
 use std::pin::pin;
 use std::time::Duration;
@@ -20,8 +20,8 @@ use crate::journal::step;
 use crate::journal::{Event, Hinted, Planned, RoundStarted, Transcript, Trimmed};
 
 /// How long the master's question waits for reports in flight, as a share of the deadline, and the most.
-const PATIENCE: f64 = 0.1;
-const MAX_PATIENCE: Duration = Duration::from_secs(10);
+const WAIT_SHARE: f64 = 0.1;
+const MAX_WAIT: Duration = Duration::from_secs(10);
 
 /// Returns the plan of this run. The core agents answer in the meantime, if the policy and the cap
 /// permit it.
@@ -54,7 +54,7 @@ pub async fn plan(stage: Stage<'_>, hints: &Hinted) -> Result<Planned, Failure> 
     match select(pin!(planned), turns).await {
         Either::Left((planned, turns)) => {
             match &planned {
-                Ok(planned) if planned.asks_user() => ended_soon(stage, turns).await?,
+                Ok(planned) if planned.asks_user() => wait_briefly(stage, turns).await?,
                 _ => turns.await?,
             }
             planned
@@ -69,13 +69,13 @@ pub async fn plan(stage: Stage<'_>, hints: &Hinted) -> Result<Planned, Failure> 
 
 /// Waits for the reports that are no longer needed, so that their calls are settled at what they cost.
 /// Calls that take longer are given up, and settled at their reserved maximum.
-async fn ended_soon(
+async fn wait_briefly(
     stage: Stage<'_>,
     turns: impl Future<Output = Result<(), Failure>>,
 ) -> Result<(), Failure> {
     let deadline = stage.deps.policy.deadline(stage.request.question.mode);
-    let patience = deadline.mul_f64(PATIENCE).min(MAX_PATIENCE);
-    match timeout(patience, turns).await {
+    let wait = deadline.mul_f64(WAIT_SHARE).min(MAX_WAIT);
+    match timeout(wait, turns).await {
         Ok(ended) => ended,
         Err(_) => Ok(stage.run.give_up_calls().await?),
     }

@@ -1,7 +1,7 @@
 //! Computes c_final from what the engine measured and what the master estimates.
 
 use crate::config::Policy;
-use crate::domain::{AnswerGroup, Confidence, Judgement, Limit, Terms};
+use crate::domain::{AnswerGroup, Confidence, ConfidenceLimit, Judgement, Terms};
 use crate::journal::Draft;
 use crate::scoring;
 
@@ -9,22 +9,6 @@ use crate::scoring;
 const MAX_UNSEEN: f64 = 0.5;
 /// Penalties of groups that differ by less are equal.
 const ROUNDING: f64 = 1e-9;
-
-impl From<&Policy> for scoring::Policy {
-    fn from(policy: &Policy) -> Self {
-        let weights = policy.role_weights.iter();
-        Self {
-            thresholds: policy.thresholds,
-            weights: weights
-                .map(|(agent, weight)| (agent.to_string(), *weight))
-                .collect(),
-            max_conflict_penalty: policy.max_conflict_penalty,
-            max_coverage_bonus: policy.max_coverage_bonus,
-            ask_threshold: policy.ask_user_threshold,
-            calibration: policy.calibration.clone(),
-        }
-    }
-}
 
 /// True if c_final cannot reach the threshold even with the largest bonus and the least penalty
 /// that may be applied. Then no synthesis is written (SPEC 6).
@@ -44,9 +28,9 @@ fn highest(policy: &Policy, judgement: &Judgement, bonus: f64) -> Confidence {
     let least = least.unwrap_or(judgement.conflict_penalty);
     let highest = Confidence::new(
         judgement.base_score,
-        term(None, least, policy.max_conflict_penalty, f64::max),
-        term(None, bonus, policy.max_coverage_bonus, f64::min),
-        policy.ask_user_threshold,
+        term(None, least, policy.scoring.max_conflict_penalty, f64::max),
+        term(None, bonus, policy.scoring.max_coverage_bonus, f64::min),
+        policy.scoring.ask_threshold,
     );
     bounded(judgement, highest)
 }
@@ -55,9 +39,9 @@ fn highest(policy: &Policy, judgement: &Judgement, bonus: f64) -> Confidence {
 fn bounded(judgement: &Judgement, confidence: Confidence) -> Confidence {
     let unchecked = !judgement.cross_checked && leading(judgement).is_none();
     if judgement.rests_on_unseen {
-        confidence.at_most(MAX_UNSEEN, Limit::UnseenImage)
+        confidence.at_most(MAX_UNSEEN, ConfidenceLimit::UnseenImage)
     } else if unchecked {
-        confidence.at_most(scoring::MAX_UNCHECKED, Limit::NotCrossChecked)
+        confidence.at_most(scoring::MAX_UNCHECKED, ConfidenceLimit::NotCrossChecked)
     } else {
         confidence
     }
@@ -94,7 +78,7 @@ fn conflict(policy: &Policy, judgement: &Judgement, draft: Option<&Draft>) -> f6
     let Some(draft) = draft.filter(|_| leading(judgement).is_some()) else {
         return judgement.conflict_penalty;
     };
-    let most = policy.max_conflict_penalty;
+    let most = policy.scoring.max_conflict_penalty;
     let of = |group: &AnswerGroup| group.conflict_penalty.unwrap_or(most);
     // Plain text does not say which answer it gives, so the highest penalty counts.
     let Some(answer) = &draft.final_answer else {
@@ -123,11 +107,16 @@ fn term(estimated: Option<f64>, measured: f64, most: f64, bound: fn(f64, f64) ->
 pub fn settle(policy: &Policy, judgement: &Judgement, draft: Option<&Draft>) -> Confidence {
     let penalty = draft.and_then(|draft| draft.conflict_penalty);
     let measured = conflict(policy, judgement, draft);
-    let penalty = term(penalty, measured, policy.max_conflict_penalty, f64::max);
+    let penalty = term(
+        penalty,
+        measured,
+        policy.scoring.max_conflict_penalty,
+        f64::max,
+    );
     let bonus = draft.and_then(|draft| draft.coverage_bonus);
     let measured = judgement.coverage_bonus;
-    let bonus = term(bonus, measured, policy.max_coverage_bonus, f64::min);
-    let threshold = policy.ask_user_threshold;
+    let bonus = term(bonus, measured, policy.scoring.max_coverage_bonus, f64::min);
+    let threshold = policy.scoring.ask_threshold;
     let confidence = Confidence::new(judgement.base_score, penalty, bonus, threshold);
     bounded(judgement, confidence)
 }

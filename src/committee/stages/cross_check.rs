@@ -11,14 +11,13 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use crate::committee::call::output::why;
-use crate::committee::call::{CallFailure, CallSpec, buy_checked};
-use crate::committee::call_names::last_answered;
+use crate::committee::call::{CallFailure, CallSpec, call_checked};
 use crate::committee::failure::{CallError, Failure};
 use crate::committee::money::check_cost::max_tokens;
 use crate::committee::output_shapes::CrossCheckReply;
 use crate::committee::stages::round_context::RoundContext;
-use crate::committee::stages::verdicts::{self, Shown, Written};
-use crate::domain::{Agent, Choice, Earmark, Mode, Role};
+use crate::committee::stages::verdicts::{self, AnsweredReport, LabelledReport};
+use crate::domain::{Agent, CallName, CallStep, Choice, Earmark, Mode, Role};
 use crate::journal::step;
 use crate::journal::{
     AgentOutcome, CheckPass, CheckScope, CheckSize, CrossChecked, Event, RunContext, Transcript,
@@ -27,13 +26,10 @@ use crate::journal::{
 /// If later rounds follow, the cross-check takes at most this share of the time left for rounds.
 const TIME_SHARE: f64 = 0.5;
 
-/// The step that checks the solver's report alone.
-const ALONE: &str = "cross-check/solver";
-
 /// The reason for no cross-check: the policy turns it off.
 pub const TURNED_OFF: &str = "the config turns it off for this mode (policy.crossCheck)";
 const NO_CHECKER: &str = "no other role than the solver writes JSON";
-const NO_MONEY: &str = "the cap has no room for it";
+const NO_MONEY: &str = "it would exceed the cap";
 const NO_TIME: &str = "no time was left for it";
 
 /// One call of the cross-check.
@@ -129,7 +125,7 @@ async fn passes(
         reversed,
         alone: false,
     });
-    let asked = passes.map(|pass| noted(context, pass, &reports, size.scope, until));
+    let asked = passes.map(|pass| run_pass(context, pass, &reports, size.scope, until));
     let mut checked = CrossChecked::default();
     for outcome in join_all(asked).await {
         let CrossChecked { passes, notes } = outcome?;
@@ -161,18 +157,28 @@ pub(super) async fn of_solver(
         reversed: false,
         alone: true,
     };
-    noted(context, pass, &written(latest), CheckScope::Key, until).await
+    run_pass(context, pass, &written(latest), CheckScope::Key, until).await
 }
 
 /// True if a call of [`of_solver`] was made.
-pub(super) fn is_bought_for_solver(run: &RunContext) -> bool {
-    let is_own = |name: &str| name.starts_with(ALONE);
-    Transcript::of(&run.events()).last_call(is_own).is_some()
+pub(super) fn has_solver_check(run: &RunContext) -> bool {
+    let events = run.events();
+    let calls = Transcript::of(&events).calls.into_iter();
+    let mut steps = calls.filter_map(|call| call.sent.step());
+    steps.any(|step| {
+        matches!(
+            step,
+            CallStep::CrossCheck {
+                of_solver: true,
+                ..
+            }
+        )
+    })
 }
 
-fn written(latest: &BTreeMap<Agent, AgentOutcome>) -> Vec<Written<'_>> {
+fn written(latest: &BTreeMap<Agent, AgentOutcome>) -> Vec<AnsweredReport<'_>> {
     let answered = latest.iter().filter_map(|(agent, outcome)| {
-        Some(Written {
+        Some(AnsweredReport {
             agent: *agent,
             tokens: outcome.tokens(),
             report: outcome.report()?,
@@ -183,15 +189,17 @@ fn written(latest: &BTreeMap<Agent, AgentOutcome>) -> Vec<Written<'_>> {
 
 /// Makes one pass. If the money left does not suffice, makes a smaller one, with only the first claim
 /// of each report. If there is none, the notes say why.
-async fn noted(
+async fn run_pass(
     context: &RoundContext<'_>,
     pass: Pass,
-    reports: &[Written<'_>],
+    reports: &[AnsweredReport<'_>],
     scope: CheckScope,
     until: Instant,
 ) -> Result<CrossChecked, Failure> {
     let found = match ask(context, pass, reports, scope, until).await {
-        Err(CallError::NoOutput(failure)) if failure.starved && scope == CheckScope::Key => {
+        Err(CallError::NoOutput(failure))
+            if failure.is_out_of_budget && scope == CheckScope::Key =>
+        {
             ask(context, pass, reports, CheckScope::First, until).await
         }
         found => found,
@@ -199,16 +207,18 @@ async fn noted(
     let mut checked = CrossChecked::default();
     match found {
         Ok(found) => checked.passes.push(found),
-        Err(error) => checked.notes.push(told(context, pass, &error.no_output()?)),
+        Err(error) => checked
+            .notes
+            .push(failure_note(context, pass, &error.no_output()?)),
     }
     Ok(checked)
 }
 
-fn told(context: &RoundContext<'_>, pass: Pass, failure: &CallFailure) -> String {
+fn failure_note(context: &RoundContext<'_>, pass: Pass, failure: &CallFailure) -> String {
     if failure.by_deadline && context.until <= Instant::now() {
         return NO_TIME.to_owned();
     }
-    if failure.starved {
+    if failure.is_out_of_budget {
         return NO_MONEY.to_owned();
     }
     let second = if pass.reversed { " a second time" } else { "" };
@@ -219,7 +229,7 @@ fn told(context: &RoundContext<'_>, pass: Pass, failure: &CallFailure) -> String
 async fn ask(
     context: &RoundContext<'_>,
     pass: Pass,
-    reports: &[Written<'_>],
+    reports: &[AnsweredReport<'_>],
     scope: CheckScope,
     until: Instant,
 ) -> Result<CheckPass, CallError> {
@@ -233,7 +243,7 @@ async fn ask(
         let values = context.request.values(json!({
             "task_type": context.plan.task_type,
             "images": 0,
-            "reports": shown.iter().map(Shown::value).collect::<Vec<_>>(),
+            "reports": shown.iter().map(LabelledReport::value).collect::<Vec<_>>(),
         }));
         let prompt = deps.prompts.render(model.prompts, "cross_check", values)?;
         Ok((prompt, shown))
@@ -242,17 +252,17 @@ async fn ask(
     let ask = CallSpec {
         run: context.run,
         deps,
-        step: step.clone(),
+        step,
         role: pass.role,
         prompt,
         images: &[],
-        model_texts: shown.iter().map(Shown::model_text).collect(),
+        model_texts: shown.iter().map(LabelledReport::model_text).collect(),
         max_tokens: model.max_tokens,
         answer_tokens: Some(max_tokens(reports.len(), scope)),
         until,
     };
     let check = |reply: &CrossCheckReply| verdicts::problems(reply, &shown);
-    let typed = buy_checked(ask, check, |_| None).await?;
+    let typed = call_checked(ask, check).await?;
     let read = || {
         if !verdicts::problems(&typed.value, &shown).is_empty() {
             return Err(CallFailure::unusable("it gave no verdict on any claim"));
@@ -261,7 +271,7 @@ async fn ask(
         let cut = "its answer was cut at its token limit".to_owned();
         Ok(CheckPass {
             role: pass.role,
-            model: model_of(context.run, &step).unwrap_or_else(|| model.shown()),
+            model: model_of(context.run, step).unwrap_or_else(|| model.shown()),
             reversed: pass.reversed,
             scope,
             obtained: typed.obtained,
@@ -272,25 +282,20 @@ async fn ask(
     Ok(context.run.compute_text(read).await??)
 }
 
-/// Returns the step's name. It includes what was shown, so that a resumed run never reads the
-/// answer to a different prompt.
-fn step(pass: Pass, scope: CheckScope) -> String {
-    let name = if pass.alone { ALONE } else { "cross-check" };
-    let reversed = if pass.reversed { "/reversed" } else { "" };
-    let first = match scope {
-        CheckScope::First => "/first",
-        CheckScope::Key => "",
-    };
-    format!("{name}{reversed}{first}")
+/// Returns the step. It includes what is shown, so that a resumed run never reads the answer to a
+/// different prompt.
+fn step(pass: Pass, scope: CheckScope) -> CallStep {
+    CallStep::CrossCheck {
+        of_solver: pass.alone,
+        reversed: pass.reversed,
+        first_claims: scope == CheckScope::First,
+    }
 }
 
 /// Returns the model that answered a step: the role's own model or a fallback.
-fn model_of(run: &RunContext, step: &str) -> Option<String> {
-    let is_of_step = |call: &str| {
-        let rest = call.strip_prefix(step);
-        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('#'))
-    };
+fn model_of(run: &RunContext, step: CallStep) -> Option<String> {
     let events = run.events();
-    let answered = last_answered(&Transcript::of(&events), is_of_step);
+    let is_own = |name: CallName| name.step == step && !name.is_repair;
+    let answered = Transcript::of(&events).last_answered(is_own);
     answered.map(|call| call.model.clone())
 }

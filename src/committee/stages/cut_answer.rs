@@ -3,13 +3,13 @@
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::committee::call::{Salvaged, Typed, buy_checked};
+use crate::committee::call::{Salvaged, Typed, call_salvaging};
 use crate::committee::failure::Failure;
 use crate::committee::money::budget::ModelText;
 use crate::committee::output_shapes::{FinalSynthesis, SynthesisMeta};
 use crate::committee::reply::sections::to_last_paragraph;
 use crate::committee::stages::synthesis_input::SynthesisInput;
-use crate::domain::TaskType;
+use crate::domain::{CallStep, TaskType};
 use crate::journal::Cut;
 
 /// Returns what a cut synthesis has of its main answer: all of it, or up to the last whole
@@ -56,10 +56,10 @@ pub(super) async fn continued(
     let values = || input.values(max_words, written);
     let (values, mut texts) = input.run.compute(values).await?;
     texts.push(ModelText::of(written, first.tokens));
-    let mut ask = input.ask("synthesis", values, texts)?;
-    ask.step = "synthesis/rest".to_owned();
+    let mut ask = input.ask(CallStep::Synthesis, values, texts)?;
+    ask.step = CallStep::SynthesisRest;
     let salvage = |text: &str| salvaged(input.plan.task_type, text);
-    let rest = buy_checked(ask, |_| vec![], salvage).await;
+    let rest = call_salvaging(ask, |_| vec![], salvage).await;
     let mut rest: Typed<FinalSynthesis> = match rest {
         // The second call is cut too, so it may have less of the other parts than the first.
         Ok(rest) if is_whole && rest.salvaged.is_some() => return Ok((first, None)),

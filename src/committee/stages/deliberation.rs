@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::committee::stages::evidence::Evidence;
 use crate::committee::stages::open_claims;
 use crate::domain::{
-    Agent, AgentReport, Disagreement, FailureCause, Judgement, Position, Score, Status,
+    Agent, AgentReport, Disagreement, FailureCause, Judgement, Obtained, Position, Score, Status,
 };
 use crate::journal::{AgentOutcome, Trimmed};
 
@@ -25,6 +25,7 @@ pub struct ScoredReport<'a> {
     pub report: &'a AgentReport,
     pub score: &'a Score,
     pub tokens: u64,
+    pub obtained: Obtained,
 }
 
 impl Deliberation {
@@ -36,6 +37,7 @@ impl Deliberation {
                 report: outcome.report()?,
                 score: self.judgement.score_of(*agent)?,
                 tokens: outcome.tokens(),
+                obtained: outcome.obtained()?,
             })
         })
     }

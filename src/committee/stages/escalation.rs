@@ -1,33 +1,30 @@
 //! Asks the solver first, and the other agents only if its report is not clearly VALID.
 //!
-//! The report is clearly VALID if it is VALID by its own text, and if another model's cross-check of
-//! it lets c_final reach the threshold without the bonus, which the master may lower. Both are judged by
-//! the scoring engine. Otherwise the other agents are asked as usual, beside the report that exists.
+//! The report is clearly VALID if two conditions hold. It is VALID by its own text, and after another
+//! model's cross-check c_final reaches the threshold without the bonus. The master may lower the
+//! bonus. The scoring engine judges both. Otherwise the other agents are asked as usual, beside the report that exists.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::committee::deps::StageEnd;
 use crate::committee::failure::Failure;
 use crate::committee::money::trim;
 use crate::committee::stages::confidence::is_in_reach_without_bonus;
 use crate::committee::stages::cross_check;
 use crate::committee::stages::judge::judgement;
-use crate::committee::stages::reuse::Split;
+use crate::committee::stages::reuse::ReuseDecision;
 use crate::committee::stages::round_context::RoundContext;
 use crate::domain::{Agent, AskedFirst, Status};
 use crate::journal::step;
 use crate::journal::{AgentOutcome, CrossChecked, SolverJudged};
 
-/// The ends of the solver's call and of its cross-check, as shares of the deadline.
-const SOLVER_END: f64 = 0.35;
-const CHECK_END: f64 = 0.5;
-
 /// True if the solver is to be asked first, and there are others that could be asked.
-fn is_wanted(context: &RoundContext<'_>, split: &Split) -> bool {
+fn is_wanted(context: &RoundContext<'_>, reuse: &ReuseDecision) -> bool {
     let is_judged = context.run.recorded(&step::solver()).is_some();
     let is_first = context.request.asked_first == AskedFirst::Solver;
     let has_others = context.trimmed.agents.len() > 1;
-    is_judged || (is_first && has_others && split.asked.contains(&Agent::Solver))
+    is_judged || (is_first && has_others && reuse.asked.contains(&Agent::Solver))
 }
 
 /// Asks the solver first, if the run is to do so. Returns its report if that is enough.
@@ -36,15 +33,15 @@ fn is_wanted(context: &RoundContext<'_>, split: &Split) -> bool {
 /// Like every call.
 pub(super) async fn solver_alone(
     context: &RoundContext<'_>,
-    split: &Split,
+    reuse: &ReuseDecision,
 ) -> Result<Option<BTreeMap<Agent, AgentOutcome>>, Failure> {
     let run = context.run;
-    if !is_wanted(context, split) {
+    if !is_wanted(context, reuse) {
         return Ok(None);
     }
     let why = "the solver is asked first".to_owned();
     context.start(1, vec![Agent::Solver], why)?;
-    let until = context.deps.stage_end(run, SOLVER_END);
+    let until = context.deps.stage_end(run, StageEnd::Solver);
     let outcome = context.first_turn(Agent::Solver, until).await?;
     let Some(outcome) = outcome else {
         return Ok(None);
@@ -86,12 +83,12 @@ async fn judge(
     if let Err(why) = cross_check::size(context) {
         return Ok((refused(&format!("not cross-checked, {why}")), none));
     }
-    let is_bought = cross_check::is_bought_for_solver(run);
-    if !is_bought && !trim::has_room_to_check(context.stage(), &context.trimmed, tokens) {
-        let why = "not cross-checked, the cap has no room for that beside the other agents";
+    let is_checked = cross_check::has_solver_check(run);
+    if !is_checked && !trim::affords_solver_check(context.stage(), &context.trimmed, tokens) {
+        let why = "not cross-checked, it would exceed the cap beside the other agents";
         return Ok((refused(why), none));
     }
-    let until = context.deps.stage_end(run, CHECK_END);
+    let until = context.deps.stage_end(run, StageEnd::SolverCheck);
     let check = cross_check::of_solver(context, latest, until).await?;
     if check.passes.is_empty() {
         let why = format!("not cross-checked, {}", check.notes.join("; "));

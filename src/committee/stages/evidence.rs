@@ -4,7 +4,9 @@
 use crate::committee::stages::cross_check::TURNED_OFF;
 use crate::committee::stages::verdicts::merged;
 use crate::config::Policy;
-use crate::domain::{Agent, AgentReport, CrossCheck, Decision, Holds, Mode, Resolution};
+use crate::domain::{
+    Agent, AgentName, AgentReport, CrossCheck, Decision, Holds, Mode, ReportRef, Resolution,
+};
 use crate::journal::{CrossChecked, Transcript};
 use crate::text::excerpt;
 
@@ -17,7 +19,7 @@ pub struct Evidence {
     pub cross_checks: Vec<CrossCheck>,
     pub resolutions: Vec<Resolution>,
     /// The reason for no cross-check; `None` if there is one.
-    pub unchecked: Option<String>,
+    pub why_unchecked: Option<String>,
 }
 
 impl Evidence {
@@ -25,7 +27,7 @@ impl Evidence {
     /// claims of its earlier report are removed.
     pub fn of(transcript: &Transcript<'_>) -> Self {
         let mut evidence = Self {
-            unchecked: Some("the run has none".to_owned()),
+            why_unchecked: Some("the run has none".to_owned()),
             ..Self::default()
         };
         if let Some(checked) = transcript.cross_checked {
@@ -35,7 +37,7 @@ impl Evidence {
         let later = transcript.outcomes.iter().filter(|it| it.round > 1);
         for finished in later.filter(|it| it.outcome.is_answered()) {
             let Some(resolved) = &finished.resolved else {
-                evidence.forget(finished.agent.into_str());
+                evidence.remove_agent(finished.agent);
                 continue;
             };
             for resolution in &resolved.resolutions {
@@ -50,8 +52,7 @@ impl Evidence {
     /// True if every cross-check found that an agent's report is no answer: it declines, lacks what
     /// it needs, or steers.
     pub fn is_no_answer(&self, agent: Agent) -> bool {
-        let names =
-            |check: &CrossCheck| check.conduct.iter().any(|it| it.agent == agent.into_str());
+        let names = |check: &CrossCheck| check.conduct.iter().any(|it| it.agent == agent);
         !self.cross_checks.is_empty() && self.cross_checks.iter().all(names)
     }
 
@@ -59,13 +60,13 @@ impl Evidence {
     pub(super) fn take(&mut self, checked: &CrossChecked) {
         self.cross_checks = checked.passes.iter().map(|it| it.found.clone()).collect();
         let is_empty = checked.passes.is_empty();
-        self.unchecked = is_empty.then(|| checked.notes.join("; "));
+        self.why_unchecked = is_empty.then(|| checked.notes.join("; "));
     }
 
     /// Removes the findings about an agent's report, but not that it was no answer: no cross-check
     /// reads the new report, so nothing shows that it is one.
-    fn forget(&mut self, agent: &str) {
-        let other = |name: &String| name.split(':').next() != Some(agent);
+    fn remove_agent(&mut self, agent: Agent) {
+        let other = |it: &ReportRef| it.agent != agent;
         for check in &mut self.cross_checks {
             check.claims.retain(|verdict| verdict.claim.agent != agent);
             for verdict in &mut check.claims {
@@ -74,7 +75,9 @@ impl Evidence {
             }
             let answers = check.same_answers.iter_mut();
             let parts = check.parts.iter_mut().map(|part| &mut part.answered_by);
-            answers.chain(parts).for_each(|names| names.retain(other));
+            answers.chain(parts).for_each(|names| {
+                names.retain(|name| *name != agent);
+            });
             check.same_answers.retain(|group| group.len() > 1);
         }
         let resolutions = &mut self.resolutions;
@@ -82,10 +85,10 @@ impl Evidence {
     }
 
     /// Returns the evidence, without cross-checks if the policy turns them off for the mode.
-    pub fn under(mut self, policy: &Policy, mode: Mode) -> Self {
+    pub fn applicable(mut self, policy: &Policy, mode: Mode) -> Self {
         if !policy.cross_check.covers(mode) {
             self.cross_checks.clear();
-            self.unchecked = Some(TURNED_OFF.to_owned());
+            self.why_unchecked = Some(TURNED_OFF.to_owned());
         }
         self
     }
@@ -93,10 +96,7 @@ impl Evidence {
     /// Returns what was found about the claims of some reports, and what their agents conceded, one
     /// line each: contradictions first.
     pub fn findings(&self, reports: &[(Agent, &AgentReport)]) -> Vec<String> {
-        let is_shown = |name: &str| {
-            let agent = name.split(':').next().unwrap_or_default();
-            reports.iter().any(|(known, _)| known.into_str() == agent)
-        };
+        let is_shown = |agent: &AgentName| reports.iter().any(|(known, _)| agent == known);
         let resolutions = self.resolutions.iter();
         let conceded = resolutions
             .filter(|it| is_shown(&it.claim.agent))
@@ -109,9 +109,9 @@ impl Evidence {
                 let (claim, by) = (&it.claim, it.by.into_str());
                 format!("{} {did} {claim}, by {by}: {why}", claim.agent)
             });
-        let named = |names: &[String], what: &str| {
-            let names = names.iter().map(String::as_str);
-            let names: Vec<&str> = names.filter(|name| is_shown(name)).collect();
+        let named = |all: &[ReportRef], what: &str| {
+            let shown = all.iter().filter(|it| is_shown(&it.agent));
+            let names: Vec<String> = shown.map(ToString::to_string).collect();
             if names.is_empty() {
                 String::new()
             } else {
@@ -124,7 +124,7 @@ impl Evidence {
             let is_unopposed = it.contradicted_by.is_empty() && it.holds != Holds::No;
             (is_unopposed, it.holds == Holds::Yes)
         });
-        let told = verdicts.iter().map(|it| {
+        let found = verdicts.iter().map(|it| {
             let why = why(&it.evidence, "no evidence");
             let holds = match it.holds {
                 Holds::Yes => "holds",
@@ -136,7 +136,7 @@ impl Evidence {
             let (claim, by) = (&it.claim, it.by.into_str());
             format!("{claim} {holds}, by {by}: {why}{contradicted}{supported}")
         });
-        conceded.chain(told).take(MAX_FINDINGS).collect()
+        conceded.chain(found).take(MAX_FINDINGS).collect()
     }
 }
 
@@ -161,7 +161,7 @@ mod tests {
         supported: &[&str],
         contradicted: &[&str],
     ) -> ClaimVerdict {
-        let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+        let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned().into()).collect();
         ClaimVerdict {
             claim: claim.parse().unwrap(),
             supported_by: owned(supported),
@@ -175,7 +175,7 @@ mod tests {
     fn checked(claims: &[ClaimVerdict]) -> Event {
         let found = CrossCheck {
             claims: claims.to_vec(),
-            same_answers: vec![vec!["solver".into(), "critic".into()]],
+            same_answers: vec![vec![Agent::Solver.into(), Agent::Critic.into()]],
             ..CrossCheck::default()
         };
         let pass = CheckPass {
@@ -219,7 +219,7 @@ mod tests {
         let anew = evidence(None);
         let left = verdict("solver:u1", Holds::Yes, &["verifier"], &[]);
         assert_eq!(anew.cross_checks[0].claims, [left]);
-        assert!(anew.cross_checks[0].same_answers.is_empty() && anew.unchecked.is_none());
+        assert!(anew.cross_checks[0].same_answers.is_empty() && anew.why_unchecked.is_none());
         let kept = evidence(Some(Resolved {
             obtained: Obtained::Clean,
             resolutions: vec![],

@@ -33,8 +33,8 @@ pub async fn of(
     let mut corrections = vec![why];
     let read = || {
         let question = &input.request.question.message;
-        let barred = input.barred(&[]);
-        sections::main_answer(&text_of(report), question, &barred, &mut corrections)
+        let redactor = input.redactor_for(&[]);
+        sections::main_answer(&text_of(report), question, &redactor, &mut corrections)
     };
     let main = input.run.compute(read).await?;
     if main.trim().is_empty() {

@@ -4,13 +4,14 @@
 use serde_json::json;
 
 use crate::committee::call::call_json;
+use crate::committee::deps::StageEnd;
 use crate::committee::failure::Failure;
 use crate::committee::output_shapes::EstimateOut;
 use crate::committee::reply::estimate;
 use crate::committee::reply::plan_steps::{label, plan_steps};
 use crate::committee::stages::synthesis_input::SynthesisInput;
 use crate::config::OutputForm;
-use crate::domain::{Estimate, counted};
+use crate::domain::{CallStep, Estimate, counted};
 
 /// Returns the estimate of a structured synthesis. Its own figures are used if they fit. Otherwise
 /// the master is asked for figures, if the Markdown has a plan.
@@ -26,7 +27,9 @@ pub async fn of_synthesis(
     let mut steps = plan_of(input, main).await?;
     let (count, figures) = (steps.len(), given.plan_steps.len());
     if !estimate::is_plausible(&given) {
-        corrections.push("the figures were all zero or absurd: they were asked for again".into());
+        corrections.push(
+            "the figures were all zero or implausibly large: they were asked for again".into(),
+        );
         if steps.is_empty() {
             steps = given.plan_steps.iter().map(|s| label(&s.step)).collect();
         }
@@ -73,18 +76,20 @@ async fn asked_for(
     steps.truncate(estimate::MAX_STEPS);
     // Plain text has no figures.
     let out = match input.stage().master()?.output {
-        OutputForm::Json => buy(input, &steps).await?,
+        OutputForm::Json => call_master(input, &steps).await?,
         OutputForm::Text => None,
     };
     Ok(Some(estimate::fitted(steps, out, given, corrections)))
 }
 
 /// Asks the master for figures. Returns them if they can be times.
-async fn buy(input: &SynthesisInput<'_>, steps: &[String]) -> Result<Option<EstimateOut>, Failure> {
+async fn call_master(
+    input: &SynthesisInput<'_>,
+    steps: &[String],
+) -> Result<Option<EstimateOut>, Failure> {
     let own = json!({ "task_type": input.plan.task_type, "steps": steps });
-    let mut ask = input.ask("estimate", input.request.values(own), vec![])?;
-    // It comes after the synthesis. Some time must be left for finishing the run.
-    ask.until = input.deps.stage_end(input.run, 0.98);
+    let mut ask = input.ask(CallStep::Estimate, input.request.values(own), vec![])?;
+    ask.until = input.deps.stage_end(input.run, StageEnd::Figures);
     ask.answer_tokens = Some(900);
     match call_json::<EstimateOut>(ask).await {
         Ok(typed) => Ok(Some(typed.value).filter(estimate::is_plausible)),

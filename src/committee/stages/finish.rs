@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use crate::committee::call::CallFailure;
 use crate::committee::failure::Failure;
 use crate::committee::reply::invariants::{self, InvariantInput, Violation};
+use crate::committee::reply::redaction::Redactor;
 use crate::committee::reply::{audit, audit_text, render};
 use crate::committee::request_context::Stage;
 use crate::committee::stages::deliberation::Deliberation;
@@ -162,6 +163,7 @@ fn rendered(
     } else {
         None
     };
+    let excluded = Redactor::of_excluded(transcript);
     let (outcome, text) = match (gated.gate, &synthesized.draft) {
         (Gate::Ship, Some(draft)) => {
             let noted = Noted {
@@ -171,15 +173,21 @@ fn rendered(
                 synthesized,
                 gated,
             };
-            let mut text = render::answer(draft, &gated.confidence, &noted.notes());
+            let text = render::answer(draft, &gated.confidence, &noted.notes());
+            // Notes quote users and names of files, which may look like references.
+            let mut text = excluded.redact(&text).into_owned();
             if let Some(audit) = &audit {
                 text = format!("{text}\n{}", audit_text::markdown(audit));
             }
             (Outcome::Answered, text)
         }
         (Gate::Ask, _) => {
+            // Its options quote final answers and evidence, which may contain references.
             let question = render::clarification(&synthesized.question);
-            (Outcome::Clarification, question)
+            (
+                Outcome::Clarification,
+                excluded.redact(&question).into_owned(),
+            )
         }
         (Gate::Ship, None) => {
             let why = "the gate ships an answer that does not exist";

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::pin::pin;
 use std::sync::Arc;
 
-use crate::committee::call_names::is_report;
 use crate::committee::failure::Failure;
 use crate::committee::stages::evidence::Evidence;
 use crate::committee::stages::round_context::RoundContext;
@@ -31,10 +30,9 @@ impl<'a> ScoringInput<'a> {
 
     /// Scores a panel of which some outputs are read.
     fn judge_read(&self, panel: &scoring::Panel<'_>, read: Readings) -> Judgement {
-        let policy = scoring::Policy::from(self.policy);
         Judgement {
             rests_on_unseen: self.run.rests_on_unseen(),
-            ..scoring::judge_read(panel, read, &policy)
+            ..scoring::judge_read(panel, read, &self.policy.scoring)
         }
     }
 
@@ -52,7 +50,7 @@ impl<'a> ScoringInput<'a> {
             let finished = standing.get(*agent);
             finished.is_some_and(|it| !it.outcome.is_answered())
         };
-        // One that was not asked, because the solver's report is enough, is not lost.
+        // An agent that was not asked, because the solver's report is enough, is not lost.
         let lost = agents.iter().filter(failed).count();
         scoring::Panel {
             message: self.message,
@@ -78,13 +76,12 @@ fn output<'a>(finished: &'a AgentFinished, family: Option<&'a str>) -> Option<sc
     else {
         return None;
     };
-    let agent = finished.agent.into_str();
     Some(scoring::Output {
-        agent,
+        agent: finished.agent.into(),
         report,
         obtained: *obtained,
         truncated: *truncated,
-        role_matches: report.agent == agent,
+        role_matches: report.agent == finished.agent.into_str(),
         family,
     })
 }
@@ -95,7 +92,7 @@ fn output<'a>(finished: &'a AgentFinished, family: Option<&'a str>) -> Option<sc
 pub fn families_of(transcript: &Transcript<'_>) -> BTreeMap<Agent, String> {
     let answered = transcript.calls.iter().filter(|call| call.is_answered());
     let reports = answered.filter_map(|call| match call.sent.role {
-        Role::Agent(agent) if is_report(&call.sent.call, agent) => {
+        Role::Agent(agent) if call.sent.is_report_of(agent) => {
             Some((agent, scoring::family(&call.sent.model)))
         }
         _ => None,

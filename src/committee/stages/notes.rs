@@ -3,14 +3,13 @@
 use std::collections::BTreeSet;
 
 use crate::committee::call::output::why;
-use crate::committee::call_names::{is_report, last_answered};
 use crate::committee::money::budget;
 use crate::committee::request_context::RequestContext;
 use crate::committee::rule_texts::RuleTexts;
 use crate::committee::stages::deliberation::{Deliberation, ScoredReport};
 use crate::committee::stages::fallback_answer;
 use crate::committee::stages::synthesis_input::answer_of;
-use crate::domain::{Agent, FailureCause, Status, is_question_mark};
+use crate::domain::{Agent, AgentName, FailureCause, Status, is_question_mark};
 use crate::journal::{
     AgentOutcome, CallView, CheckScope, Continuation, Cut, Gated, PlanSource, Round, RoundSkipped,
     SynthesisSource, Synthesized, Transcript,
@@ -45,12 +44,19 @@ impl Noted<'_> {
             notes.push(self.texts().note("no_synthesis", &[("why", &why)]));
         }
         if self.deliberation.is_some() && self.gated.confidence.is_low() {
-            let threshold = format!("{:.2}", self.gated.confidence.threshold);
+            let threshold = self.gated.confidence.threshold;
+            let rounded = format!("{threshold:.2}");
+            let is_exact = rounded.parse() == Ok(threshold);
+            let threshold = if is_exact {
+                rounded
+            } else {
+                threshold.to_string()
+            };
             notes.push(self.texts().note("below", &[("threshold", &threshold)]));
         }
         notes.extend(self.deliberation.iter().flat_map(|it| self.panel(it)));
         notes.extend(self.cut_outputs());
-        notes.extend(self.taken());
+        notes.extend(self.assumed_answer_note());
         match self.synthesized.draft.as_ref().and_then(|draft| draft.cut) {
             Some(Cut::EndMissing) => notes.push(self.texts().cut.clone()),
             Some(Cut::Continued) => notes.push(self.texts().continued.clone()),
@@ -109,8 +115,8 @@ impl Noted<'_> {
         if size.is_some_and(|size| size.scope == CheckScope::First) {
             notes.push(note("one_claim", &[]));
         }
-        notes.extend(self.missed());
-        if let Some(why) = &deliberation.evidence.unchecked {
+        notes.extend(self.missing_from_rounds());
+        if let Some(why) = &deliberation.evidence.why_unchecked {
             notes.push(note("not_checked", &[("why", why)]));
         }
         if let [only] = answers[..] {
@@ -129,17 +135,15 @@ impl Noted<'_> {
             return vec![];
         };
         let others = groups.iter().enumerate().filter(|(at, _)| *at != own);
-        let others: BTreeSet<&str> = others
-            .flat_map(|(_, group)| group.agents.iter().map(String::as_str))
-            .collect();
+        let others: Vec<&AgentName> = others.flat_map(|(_, group)| &group.agents).collect();
         let mut notes = vec![];
         for it in deliberation.usable() {
-            let agent = it.agent.into_str();
+            let differs = others.iter().any(|other| **other == it.agent);
             let answer = answer_of(it.report).map(|answer| excerpt(&answer, 60));
             // A question mark would ask the user something.
             let answer = answer.filter(|answer| !answer.contains(is_question_mark));
-            if let (true, Some(answer)) = (others.contains(agent), answer) {
-                let values = [("agent", agent), ("answer", answer.as_str())];
+            if let (true, Some(answer)) = (differs, answer) {
+                let values = [("agent", it.agent.into_str()), ("answer", answer.as_str())];
                 notes.push(self.texts().note("other_answer", &values));
             }
         }
@@ -147,7 +151,7 @@ impl Noted<'_> {
     }
 
     /// Returns what later rounds failed to give, one line each, by round.
-    fn missed(&self) -> Vec<String> {
+    fn missing_from_rounds(&self) -> Vec<String> {
         let mut missed: Vec<(u8, String)> = vec![];
         for round in &self.transcript.rounds {
             if let Round::Skipped(RoundSkipped { round, why }) = round
@@ -188,7 +192,9 @@ impl Noted<'_> {
             else {
                 return None;
             };
-            let call = last_answered(self.transcript, |call| is_report(call, *agent));
+            let call = self
+                .transcript
+                .last_answered(|call| call.step.is_report_of(*agent));
             // A reused report has no call in this run.
             let limit = call.map_or(*tokens, |call| u64::from(call.max_tokens));
             let values = [("call", agent.into_str()), ("limit", &limit.to_string())];
@@ -199,7 +205,7 @@ impl Noted<'_> {
 
     /// Says that a message in other words than an option was taken as the answer to the question, or
     /// one that no model read as a correction.
-    fn taken(&self) -> Option<String> {
+    fn assumed_answer_note(&self) -> Option<String> {
         let question = match self.request.latest.as_ref()? {
             Continuation::Answer {
                 question,

@@ -1,12 +1,14 @@
 //! Selects the claims that are contested among the outputs that are not discarded.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
+use crate::committee::stages::verdicts::merged;
 use crate::domain::{
-    Agent, AgentReport, CrossCheck, DISPROVED, Disagreement, Judgement, Obtained, Position, Status,
-    UnitRef,
+    Agent, AgentName, AgentReport, CrossCheck, Disagreement, Holds, Judgement, Obtained, Position,
+    Status, UnitRef,
 };
 use crate::journal::AgentOutcome;
+use crate::scoring;
 use crate::text::one_line;
 
 /// Maximum number of claims shown to the agents. The final answer comes first, then the claims by
@@ -14,7 +16,7 @@ use crate::text::one_line;
 const MAX_CLAIMS: usize = 8;
 
 /// A contested claim in the form in which agents receive it.
-pub struct Claim {
+pub struct ContestedClaim {
     /// "C1", "C2", ...
     pub id: String,
     pub topic: String,
@@ -27,14 +29,14 @@ pub struct Claim {
 pub struct Open {
     /// Agents that hold contested claims. Each keeps or concedes its own.
     pub holders: Vec<Agent>,
-    /// Core agents that have no VALID output and hold no contested claim. They report anew.
-    pub anew: Vec<Agent>,
+    /// Core agents that have no VALID output and hold no contested claim.
+    pub reporting_again: Vec<Agent>,
 }
 
 impl Open {
     /// Returns the agents of both fields, sorted.
     pub fn agents(&self) -> Vec<Agent> {
-        let mut agents = [self.holders.as_slice(), &self.anew].concat();
+        let mut agents = [self.holders.as_slice(), &self.reporting_again].concat();
         agents.sort();
         agents
     }
@@ -42,59 +44,69 @@ impl Open {
 
 /// Returns the open claims, and the agents of a panel that a further round asks. Skips agents whose
 /// report was read from plain text, because it has no typed fields. An agent whose report the
-/// cross-check found to be no answer, or whose answer it disproved, does not report anew, because no
-/// further call reads it.
+/// cross-check found to be no answer, or of which it refuted a claim, does not report again: no
+/// further call reads the new report, so the finding would be lost.
 pub fn open(
     judgement: &Judgement,
     latest: &BTreeMap<Agent, AgentOutcome>,
     panel: &[Agent],
     cross_checks: &[CrossCheck],
-) -> (Vec<Claim>, Open) {
+) -> (Vec<ContestedClaim>, Open) {
     let claims = claims(judgement, latest);
     let is_typed = |agent: &Agent| {
         let obtained = latest.get(agent).and_then(AgentOutcome::obtained);
         obtained != Some(Obtained::Text)
     };
     let holds = |agent: &Agent| {
-        let own = |claim: &Claim| claim.position_of(*agent).is_some();
+        let own = |claim: &ContestedClaim| claim.position_of(*agent).is_some();
         claims.iter().any(own)
     };
     let asked = panel.iter().copied().filter(is_typed);
-    let (holders, mut anew): (Vec<_>, Vec<_>) = asked.partition(holds);
+    let (holders, mut reporting_again): (Vec<_>, Vec<_>) = asked.partition(holds);
     let is_valid = |agent: Agent| judgement.status_of(agent) == Some(Status::Valid);
     let is_no_answer = |agent: Agent| {
         let mut found = cross_checks.iter().flat_map(|check| &check.conduct);
-        found.any(|conduct| conduct.agent == agent.into_str())
+        found.any(|conduct| conduct.agent == agent)
     };
-    let is_disproved = |agent: Agent| {
+    let verdicts = merged(cross_checks.iter().flat_map(|check| &check.claims));
+    let is_refuted = |agent: Agent| {
         let score = judgement.score_of(agent);
-        score.is_some_and(|score| score.is_capped_by(DISPROVED))
+        let mut own = verdicts.iter().filter(|it| it.claim.agent == agent);
+        score.is_some_and(scoring::is_disproved) || own.any(|verdict| verdict.holds == Holds::No)
     };
-    let is_judged = |agent: Agent| is_valid(agent) || is_disproved(agent);
-    anew.retain(|agent| agent.is_core() && !is_judged(*agent) && !is_no_answer(*agent));
-    (claims, Open { holders, anew })
+    let has_finding = |agent: Agent| is_refuted(agent) || is_no_answer(agent);
+    reporting_again.retain(|agent| agent.is_core() && !is_valid(*agent) && !has_finding(*agent));
+    (
+        claims,
+        Open {
+            holders,
+            reporting_again,
+        },
+    )
 }
 
-impl Claim {
+impl ContestedClaim {
     /// Returns the position that an agent can give up, because it states it in its own unit or as
     /// its final answer.
     pub fn position_of(&self, agent: Agent) -> Option<&Position> {
-        let agent = agent.into_str();
         self.positions.iter().find(|position| {
-            let named = position.agents.iter().any(|name| name == agent);
+            let named = position.agents.iter().any(|name| *name == agent);
             named && (self.on_final_answer || !own_units(position, agent).is_empty())
         })
     }
 }
 
 /// Returns the ids, without the agent, of the units in which an agent states a position.
-pub fn own_units(position: &Position, agent: &str) -> Vec<String> {
+pub fn own_units(position: &Position, agent: Agent) -> Vec<String> {
     let own = position.units.iter().filter(|unit| unit.agent == agent);
     own.map(|unit| unit.unit.clone()).collect()
 }
 
 /// Returns the open claims, at most `MAX_CLAIMS`, with the positions that may be shown.
-pub fn claims(judgement: &Judgement, latest: &BTreeMap<Agent, AgentOutcome>) -> Vec<Claim> {
+pub fn claims(
+    judgement: &Judgement,
+    latest: &BTreeMap<Agent, AgentOutcome>,
+) -> Vec<ContestedClaim> {
     let is_kept = |agent: Agent| judgement.status_of(agent) != Some(Status::Discard);
     let kept = latest.iter().filter(|(agent, _)| is_kept(**agent));
     let kept = kept.filter_map(|(agent, outcome)| Some((*agent, outcome.report()?)));
@@ -106,7 +118,7 @@ pub fn claims(judgement: &Judgement, latest: &BTreeMap<Agent, AgentOutcome>) -> 
         for position in &mut positions {
             position.text = one_line(&position.text);
         }
-        Claim {
+        ContestedClaim {
             id: format!("C{}", at + 1),
             topic: one_line(&disagreement.topic),
             on_final_answer: disagreement.on_final_answer,
@@ -126,11 +138,9 @@ fn only_the_final_claim_holds_answers(
 ) {
     let on_answer = visible.iter().filter(|(it, _)| it.on_final_answer);
     let holders = on_answer.flat_map(|(_, positions)| positions.iter().flat_map(|it| &it.agents));
-    let holders: BTreeSet<String> = holders.cloned().collect();
+    let holders: Vec<AgentName> = holders.cloned().collect();
     let is_answer = |id: &UnitRef| {
-        let mut own = reports
-            .iter()
-            .filter(|(agent, _)| agent.into_str() == id.agent);
+        let mut own = reports.iter().filter(|(agent, _)| id.agent == *agent);
         let answers = own.next().map(|(_, report)| report.answers());
         holders.contains(&id.agent)
             && answers.is_some_and(|mut it| it.any(|unit| unit.id == id.unit))
@@ -146,8 +156,8 @@ pub fn visible<'a>(
     all: &'a [Disagreement],
     reports: &[(Agent, &AgentReport)],
 ) -> Vec<(&'a Disagreement, Vec<Position>)> {
-    let report_of = |agent: &str| {
-        let own = reports.iter().find(|(known, _)| known.into_str() == agent);
+    let report_of = |agent: &AgentName| {
+        let own = reports.iter().find(|(known, _)| agent == known);
         own.map(|(_, report)| *report)
     };
     let text_of = |id: &UnitRef| {
@@ -198,7 +208,7 @@ mod tests {
         }
     }
 
-    fn position(text: &str, agent: &str, units: &[&str]) -> Position {
+    fn position(text: &str, agent: Agent, units: &[&str]) -> Position {
         Position {
             text: text.into(),
             agents: vec![agent.into()],
@@ -214,7 +224,7 @@ mod tests {
         ];
         let unheld = Position {
             agents: vec![],
-            ..position("471147", "verifier", &[])
+            ..position("471147", Agent::Verifier, &[])
         };
         let all = [Disagreement {
             topic: "final answer".into(),
@@ -222,9 +232,9 @@ mod tests {
             settled: true,
             severity: 0.5,
             positions: vec![
-                position("61", "solver", &["u1"]),
-                position("60", "critic", &["u1"]),
-                position("52", "verifier", &["u1"]),
+                position("61", Agent::Solver, &["u1"]),
+                position("60", Agent::Critic, &["u1"]),
+                position("52", Agent::Verifier, &["u1"]),
                 unheld,
             ],
         }];
@@ -243,8 +253,8 @@ mod tests {
             topic: "sum".into(),
             on_final_answer,
             positions: vec![
-                position("12 * 60 = 720", "solver", units),
-                position("700", "critic", units),
+                position("12 * 60 = 720", Agent::Solver, units),
+                position("700", Agent::Critic, units),
             ],
             settled: false,
             severity: 0.5,
@@ -253,7 +263,7 @@ mod tests {
             let mut visible = visible(all, &reports);
             only_the_final_claim_holds_answers(&mut visible, &reports);
             let positions = visible.into_iter().flat_map(|(_, positions)| positions);
-            let own = positions.map(|it| own_units(&it, &it.agents[0]));
+            let own = positions.map(|it| own_units(&it, it.agents[0].agent().unwrap()));
             own.collect::<Vec<_>>()
         };
         let (both, own) = (["u1", "u2"], ["u2"]);

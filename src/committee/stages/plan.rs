@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::committee::call::prompts::Rendered;
-use crate::committee::call::{CallSpec, buy_checked, call_json};
+use crate::committee::call::{CallSpec, call_checked, call_json};
+use crate::committee::deps::StageEnd;
 use crate::committee::failure::{CallError, Failure};
 use crate::committee::money::budget::PLAN_TOKENS;
 use crate::committee::money::trim;
@@ -20,8 +21,8 @@ use crate::committee::stages::question::WANTED_OPTIONS;
 use crate::committee::stages::question_rules::have_content_of;
 use crate::config::{OutputForm, RoleModel};
 use crate::domain::{
-    Agent, CORE_AGENTS, Choice, Clarification, FailureCause, MAX_DEMANDS, Mode, Plan, Role,
-    TaskType, counted,
+    Agent, CORE_AGENTS, CallStep, Choice, Clarification, FailureCause, MAX_DEMANDS, Mode, Plan,
+    Role, TaskType, counted,
 };
 use crate::journal::step;
 use crate::journal::{Cause, Continuation, Hinted, PlanSource, Planned, Reading, Transcript};
@@ -160,17 +161,17 @@ async fn ask_master(stage: Stage<'_>, hints: &Hinted) -> Result<Planned, Failure
     let ask = CallSpec {
         run,
         deps,
-        step: "plan".into(),
+        step: CallStep::Plan,
         role: Role::Master,
         prompt: prompt(stage, master, hints)?,
         images: &[],
         model_texts: vec![],
         max_tokens: master.max_tokens,
         answer_tokens: Some(PLAN_TOKENS),
-        until: deps.stage_end(run, 0.45),
+        until: deps.stage_end(run, StageEnd::Plan),
     };
     let written = match master.output {
-        OutputForm::Json => buy_checked(ask, |raw| problems(raw, request), |_| None).await,
+        OutputForm::Json => call_checked(ask, |raw| problems(raw, request)).await,
         OutputForm::Text => call_json::<PlanChoice>(ask)
             .await
             .map(|typed| typed.map(|choice| from_choice(&choice, request, hints))),
@@ -223,7 +224,7 @@ fn problems(raw: &OrchestrationPlan, request: &RequestContext) -> Vec<Problem> {
     }))
 }
 
-/// Checks that a core agent can be called, so that no plan is bought in vain. A run that continues or
+/// Checks that a core agent can be called, so that no plan is paid for and then unused. A run that continues or
 /// is resumed may have reports already.
 ///
 /// # Errors

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use conclave_lenient_json::Problem;
 
-use crate::committee::call::buy_checked;
+use crate::committee::call::call_checked;
 use crate::committee::failure::{CallError, Failure};
 use crate::committee::output_shapes::FallbackQuestionOut;
 use crate::committee::request_context::RequestContext;
@@ -12,7 +12,7 @@ use crate::committee::stages::finish;
 use crate::committee::stages::question_rules::{by_rule, question_of, unsure};
 use crate::committee::stages::synthesis_input::SynthesisInput;
 use crate::config::OutputForm;
-use crate::domain::{Choice, Clarification, Earmark, Gate, Obtained, Plan};
+use crate::domain::{CallStep, Choice, Clarification, Earmark, Gate, Obtained, Plan};
 use crate::journal::step;
 use crate::journal::{Draft, SynthesisSource, Synthesized};
 
@@ -42,7 +42,8 @@ pub async fn ask_only(input: &SynthesisInput<'_>) -> Result<Arc<Synthesized>, Fa
     }
     input.run.release(Earmark::Synthesis);
     let mut corrections = vec![
-        "no synthesis was bought: even the largest bonus could not reach the threshold".to_owned(),
+        "the synthesis was skipped: even the largest bonus could not reach the threshold"
+            .to_owned(),
     ];
     let (question, obtained) = asked(input, &mut corrections).await?;
     let synthesized = Synthesized::new(None, question, obtained, corrections);
@@ -65,7 +66,7 @@ pub(super) async fn asked(
             let why = "the master writes plain text".to_owned();
             (Err(why), SynthesisSource::Model(Obtained::Text))
         }
-        OutputForm::Json => match buy(input).await {
+        OutputForm::Json => match call_master(input).await {
             Ok((question, obtained)) => (question, SynthesisSource::Model(obtained)),
             // The reports are there and paid for: their contested positions make a question.
             Err(error) => {
@@ -84,18 +85,18 @@ pub(super) async fn asked(
 
 /// Calls the master for the question alone. A question that cannot be asked is repaired once. Returns
 /// it, or why it cannot be asked.
-async fn buy(
+async fn call_master(
     input: &SynthesisInput<'_>,
 ) -> Result<(Result<Clarification, String>, Obtained), CallError> {
     let run = input.run;
     let (values, texts) = run.compute(|| input.values(0, "")).await?;
-    let mut ask = input.ask("question", values, texts)?;
+    let mut ask = input.ask(CallStep::Question, values, texts)?;
     ask.answer_tokens = Some(QUESTION_TOKENS);
     let check = |out: &FallbackQuestionOut| {
         let problem = question_of(input, out).err();
         Vec::from_iter(problem.map(|why| unusable("/question", why)))
     };
-    let typed = buy_checked(ask, check, |_| None).await?;
+    let typed = call_checked(ask, check).await?;
     let read = || question_of(input, &typed.value).map_err(str::to_owned);
     Ok((run.compute(read).await?, typed.obtained))
 }
@@ -113,7 +114,7 @@ pub fn without_agents(request: &RequestContext, plan: &Plan) -> Option<(Synthesi
         // It is not asked again.
         let asked = parent.and_then(|parent| parent.question.clone());
         let question = asked.unwrap_or_else(|| unsure(request));
-        let why = "the user chose to stop: nothing was bought";
+        let why = "the user chose to stop: no model was called";
         (Some(draft), question, why, Gate::Ship)
     } else {
         return None;

@@ -7,7 +7,7 @@ use crate::committee::request_context::RequestContext;
 use crate::committee::stages::option_parts::say_what_changes;
 use crate::committee::stages::synthesis_input::SynthesisInput;
 use crate::domain::{
-    Agent, Choice, Clarification, Position, is_question_mark, is_unspaced, search_terms,
+    Agent, AgentName, Choice, Clarification, Position, is_question_mark, is_unspaced, search_terms,
 };
 use crate::text::{MAX_BYTES, clip, excerpt};
 
@@ -169,7 +169,7 @@ fn agreeing_with(input: &SynthesisInput<'_>, sides: &[Position], at: usize) -> V
     let own = sides.get(at).map_or(&[][..], |side| &side.agents);
     let agents = input.reports().into_iter().map(|(agent, _)| agent);
     let agrees = |agent: &Agent| {
-        let is_in = |agents: &[String]| agents.iter().any(|it| it == agent.into_str());
+        let is_in = |agents: &[AgentName]| agents.iter().any(|it| it == agent);
         is_in(own) || !sides.iter().any(|side| is_in(&side.agents))
     };
     agents.filter(agrees).collect()

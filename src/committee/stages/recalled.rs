@@ -22,7 +22,7 @@ pub async fn recalled(
     learned_from: RunId,
     predicted: f64,
 ) -> Result<Reply, Failure> {
-    let threshold = deps.policy.ask_user_threshold;
+    let threshold = deps.policy.scoring.ask_threshold;
     let confidence = Confidence::new(predicted, Terms::default(), Terms::default(), threshold);
     let chain_fault = run.chain_fault();
     let render = || {

@@ -6,8 +6,8 @@ use rand::seq::SliceRandom;
 use serde_json::{Value, json};
 
 use crate::committee::output_shapes::{DecisionOut, Decisions, Ground};
-use crate::committee::request_context::RequestContext;
-use crate::committee::stages::open_claims::{Claim, own_units};
+use crate::committee::request_context::{Purpose, RequestContext};
+use crate::committee::stages::open_claims::{ContestedClaim, own_units};
 use crate::domain::{
     Agent, AgentReport, Basis, Decision, Obtained, Position, Resolution, UnitRef, counted,
 };
@@ -26,7 +26,7 @@ const LETTERS: std::ops::RangeInclusive<char> = 'A'..='Z';
 
 /// A contested claim from the view of one of its holders.
 pub struct Held<'a> {
-    claim: &'a Claim,
+    claim: &'a ContestedClaim,
     own: &'a Position,
     /// In the order in which they are shown, as A, B, ...
     others: Vec<&'a Position>,
@@ -38,10 +38,10 @@ pub fn held<'a>(
     request: &RequestContext,
     round: u8,
     agent: Agent,
-    claims: &'a [Claim],
+    claims: &'a [ContestedClaim],
 ) -> Vec<Held<'a>> {
-    let mut random = request.random(90_000 + u64::from(round) * 100 + agent as u64);
-    let mut view = |claim: &'a Claim| {
+    let mut random = request.random(Purpose::Claims { round, agent });
+    let mut view = |claim: &'a ContestedClaim| {
         let own = claim.position_of(agent)?;
         let others = claim.positions.iter();
         let mut others: Vec<&Position> = others.filter(|p| !std::ptr::eq(*p, own)).collect();
@@ -74,7 +74,7 @@ pub fn max_tokens(held: &[Held<'_>]) -> u32 {
 /// evidence changes nothing.
 pub fn settle(
     report: &mut AgentReport,
-    agent: &str,
+    agent: Agent,
     held: &[Held<'_>],
     decisions: &Decisions,
     obtained: Obtained,
@@ -193,7 +193,7 @@ fn position_of<'a>(held: &Held<'a>, to: &str) -> Option<&'a Position> {
 
 /// Returns the agent's units that state its position. If a final answer names no unit, returns the
 /// unit tagged as the answer.
-fn units_of(held: &Held<'_>, report: &AgentReport, agent: &str) -> Vec<String> {
+fn units_of(held: &Held<'_>, report: &AgentReport, agent: Agent) -> Vec<String> {
     let mut units = own_units(held.own, agent);
     units.retain(|id| report.units.iter().any(|unit| unit.id == *id));
     if units.is_empty() {
@@ -205,7 +205,7 @@ fn units_of(held: &Held<'_>, report: &AgentReport, agent: &str) -> Vec<String> {
 
 /// States the conceded text in these units. If it is the final answer, the summary and the unit
 /// tagged as the answer state it too.
-fn concede(report: &mut AgentReport, units: &[String], claim: &Claim, text: &str) {
+fn concede(report: &mut AgentReport, units: &[String], claim: &ContestedClaim, text: &str) {
     for unit in &mut report.units {
         let is_answer = claim.on_final_answer && unit.is_answer();
         if is_answer || units.contains(&unit.id) {

@@ -3,18 +3,20 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::committee::request_context::{Parent, RequestContext};
-use crate::domain::{Agent, AgentReport, Assumption, Choice, OPTION_LETTERS, Position, Tag};
+use crate::domain::{
+    Agent, AgentName, AgentReport, Assumption, Choice, OPTION_LETTERS, Position, Tag,
+};
 use crate::journal::{AgentOutcome, Continuation};
 use crate::text::{self, Word};
 
 /// The agents to call, and those whose stored output is reused.
 #[derive(Default)]
-pub struct Split {
+pub struct ReuseDecision {
     pub asked: Vec<Agent>,
     pub reused: BTreeMap<Agent, AgentOutcome>,
 }
 
-/// Share of a text's words that must occur in the user's point for the text to be about it.
+/// The share of a text's words that must be changed words for the text to be about them.
 const TOUCHED: f64 = 0.5;
 
 /// Splits the panel. If the user chose the best answer that there is, every output is reused; if
@@ -32,51 +34,53 @@ const TOUCHED: f64 = 0.5;
 /// - It sees images, and the user sent a new one.
 ///
 /// If no agent is affected, the solver is called, because the answer must come from some agent.
-pub fn split(request: &RequestContext, panel: &[Agent]) -> Split {
+pub fn decide(request: &RequestContext, panel: &[Agent]) -> ReuseDecision {
     let Some(parent) = &request.parent else {
-        return Split {
+        return ReuseDecision {
             asked: panel.to_vec(),
-            ..Split::default()
+            ..ReuseDecision::default()
         };
     };
     let choice = request.choice();
-    let change = Change::of(request, parent);
+    let change = Update::of(request, parent);
     let is_kept = |agent: Agent, report: &AgentReport| match choice {
         Some(Choice::Anew | Choice::Deeper) => false,
         Some(Choice::BestAnswer | Choice::Stop) => true,
-        Some(Choice::Position) | None => !change.touches(agent, report),
+        Some(Choice::Position) | None => !change.must_report_again(agent, report),
     };
-    let mut split = Split::default();
+    let mut decision = ReuseDecision::default();
     for agent in panel {
-        let is_blind = *agent == Agent::Visual && request.has_new_image();
+        let has_unseen_image = *agent == Agent::Visual && request.has_new_image();
         let kept = parent.outcomes.get(agent).filter(|outcome| {
-            let report = outcome.report().filter(|_| !is_blind);
+            let report = outcome.report().filter(|_| !has_unseen_image);
             report.is_some_and(|report| is_kept(*agent, report))
         });
         match kept {
             Some(outcome) => {
-                split.reused.insert(*agent, outcome.clone());
+                decision.reused.insert(*agent, outcome.clone());
             }
             // Why it has no output is said again.
             None if choice == Some(Choice::BestAnswer) => {
                 let failed = parent.failed.get(agent);
-                split.reused.extend(failed.map(|it| (*agent, it.clone())));
+                decision
+                    .reused
+                    .extend(failed.map(|it| (*agent, it.clone())));
             }
-            None => split.asked.push(*agent),
+            None => decision.asked.push(*agent),
         }
     }
-    let mut reused = split.reused.values();
+    let mut reused = decision.reused.values();
     let has_report = reused.any(AgentOutcome::is_answered);
     let needs_answer = choice != Some(Choice::BestAnswer) || !has_report;
-    if split.asked.is_empty() && needs_answer && panel.contains(&Agent::Solver) {
-        split.reused.remove(&Agent::Solver);
-        split.asked.push(Agent::Solver);
+    if decision.asked.is_empty() && needs_answer && panel.contains(&Agent::Solver) {
+        decision.reused.remove(&Agent::Solver);
+        decision.asked.push(Agent::Solver);
     }
-    split
+    decision
 }
 
 /// What the user's answer or correction changes.
-struct Change<'a> {
+struct Update<'a> {
     request: &'a RequestContext,
     parent: &'a Parent,
     /// The agents that made the corrected assumption.
@@ -86,14 +90,14 @@ struct Change<'a> {
     /// The agents that agree with the option that the user chose, if the question says who does.
     agreeing: Option<&'a [Agent]>,
     /// The agents that hold a rejected position.
-    overruled: BTreeSet<&'a str>,
-    /// The words of the user's point.
-    point: BTreeSet<Word>,
+    disagreeing: BTreeSet<Agent>,
+    /// The words of what the user settled or added.
+    changed_words: BTreeSet<Word>,
     /// True if some report gives a final answer.
     has_answers: bool,
 }
 
-impl<'a> Change<'a> {
+impl<'a> Update<'a> {
     fn of(request: &'a RequestContext, parent: &'a Parent) -> Self {
         let message = &request.question.message;
         let (mut corrected, mut values) = (BTreeSet::new(), BTreeSet::new());
@@ -111,13 +115,13 @@ impl<'a> Change<'a> {
             corrected,
             values,
             agreeing: agreeing(request, parent),
-            overruled: overruled(request, parent),
-            point: point(request, parent),
+            disagreeing: disagreeing(request, parent),
+            changed_words: changed_words(request, parent),
             has_answers: reports.into_iter().any(gives_answer),
         }
     }
 
-    fn touches(&self, agent: Agent, report: &AgentReport) -> bool {
+    fn must_report_again(&self, agent: Agent, report: &AgentReport) -> bool {
         let is_answered = matches!(self.request.latest, Some(Continuation::Answer { .. }));
         let gives_none = self.has_answers && !gives_answer(report);
         let lacking = self.parent.lacking.contains(&agent) || gives_none;
@@ -127,14 +131,14 @@ impl<'a> Change<'a> {
             || self.corrected.contains(&agent)
             || self.uses_value(report)
             || self.is_on_another_side(agent, report)
-            || is_about(report, &self.point)
+            || is_about(report, &self.changed_words)
     }
 
     fn is_on_another_side(&self, agent: Agent, report: &AgentReport) -> bool {
         match self.agreeing {
             Some(agreeing) => !agreeing.contains(&agent),
             None => {
-                self.overruled.contains(agent.into_str())
+                self.disagreeing.contains(&agent)
                     || speaks_for_another(self.request, self.parent, report)
             }
         }
@@ -171,7 +175,7 @@ fn agreeing<'a>(request: &RequestContext, parent: &'a Parent) -> Option<&'a [Age
 /// all disagreements in which the answer names one. If it names none of the final answers, all
 /// holders of one are returned, because they answered without knowing the user's answer. So are all
 /// holders of a position if the answer is none of the options.
-fn overruled<'a>(request: &RequestContext, parent: &'a Parent) -> BTreeSet<&'a str> {
+fn disagreeing(request: &RequestContext, parent: &Parent) -> BTreeSet<Agent> {
     let (Some(Continuation::Answer { answer, .. }), Some(scored)) =
         (&request.latest, &parent.scored)
     else {
@@ -182,16 +186,16 @@ fn overruled<'a>(request: &RequestContext, parent: &'a Parent) -> BTreeSet<&'a s
         let own = words(&position.text);
         !own.is_empty() && own.is_subset(&said)
     };
-    let mut overruled = BTreeSet::new();
+    let mut disagreeing = BTreeSet::new();
     for disagreement in scored.judgement.disagreements.iter().filter(|d| !d.settled) {
         let (named, others): (Vec<_>, Vec<_>) =
             disagreement.positions.iter().partition(|p| is_named(p));
         if !named.is_empty() || disagreement.on_final_answer || request.option().is_none() {
             let others = others.iter().flat_map(|position| &position.agents);
-            overruled.extend(others.map(String::as_str));
+            disagreeing.extend(others.filter_map(AgentName::agent));
         }
     }
-    overruled
+    disagreeing
 }
 
 /// True if the report's summary has words that only other options have, and none that only the
@@ -220,7 +224,7 @@ fn speaks_for_another(request: &RequestContext, parent: &Parent, report: &AgentR
 /// Returns the words of the user's latest answer or correction; of an answer whose question says who
 /// agrees with it, those that the user added to the option. The words of the original question are
 /// left out, because every report shares them, and so are those of the fixed rules.
-fn point(request: &RequestContext, parent: &Parent) -> BTreeSet<Word> {
+fn changed_words(request: &RequestContext, parent: &Parent) -> BTreeSet<Word> {
     let asked = parent.question.as_ref();
     let settled = match &request.latest {
         Some(Continuation::Answer {
@@ -248,8 +252,8 @@ fn point(request: &RequestContext, parent: &Parent) -> BTreeSet<Word> {
     words(&settled).difference(&shared).cloned().collect()
 }
 
-fn is_about(report: &AgentReport, point: &BTreeSet<Word>) -> bool {
-    if point.is_empty() {
+fn is_about(report: &AgentReport, changed_words: &BTreeSet<Word>) -> bool {
+    if changed_words.is_empty() {
         return false;
     }
     let units = report.units.iter();
@@ -257,13 +261,13 @@ fn is_about(report: &AgentReport, point: &BTreeSet<Word>) -> bool {
     let assumptions = report.assumptions.iter().cloned();
     claims.chain(assumptions).any(|text| {
         let own = words(&text);
-        let common = own.intersection(point).count();
-        let least = own.len().min(point.len()).max(1);
+        let common = own.intersection(changed_words).count();
+        let least = own.len().min(changed_words.len()).max(1);
         common >= 2 && common as f64 / least as f64 >= TOUCHED
     })
 }
 
-/// Returns the words that can carry a point: those with a digit, those of more than three letters,
+/// Returns the words that can carry a meaning: those with a digit, those of more than three letters,
 /// and in scripts without spaces every word.
 fn words(text: &str) -> BTreeSet<Word> {
     let carries = |word: &Word| {
@@ -282,7 +286,7 @@ mod tests {
     fn contested(request: &RequestContext) -> Parent {
         let position = |text: &str, agent: Agent| Position {
             text: text.into(),
-            agents: vec![agent.into_str().into()],
+            agents: vec![agent.into()],
             units: vec![],
         };
         let texts = request.rule_texts();
@@ -345,16 +349,16 @@ mod tests {
         assert_eq!(agreeing(&request, &parent), Some(&[Agent::Critic][..]));
         let (request, parent) = answered("no idea", None);
         assert_eq!(agreeing(&request, &parent), None);
-        let all = BTreeSet::from(["critic", "solver"]);
-        assert_eq!(overruled(&request, &parent), all);
+        let all = BTreeSet::from([Agent::Critic, Agent::Solver]);
+        assert_eq!(disagreeing(&request, &parent), all);
     }
 
     #[test]
-    fn the_point_has_none_of_the_words_of_the_fixed_rules() {
+    fn the_changed_words_have_none_of_the_words_of_the_fixed_rules() {
         let (request, parent) = answered("{B} (because seven divides it)", Some('B'));
         let expected = ["because", "seven", "divides"].map(Word::from);
-        assert_eq!(point(&request, &parent), BTreeSet::from(expected));
+        assert_eq!(changed_words(&request, &parent), BTreeSet::from(expected));
         let (request, parent) = answered("{B}", Some('B'));
-        assert_eq!(point(&request, &parent), BTreeSet::new());
+        assert_eq!(changed_words(&request, &parent), BTreeSet::new());
     }
 }

@@ -6,11 +6,11 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use crate::committee::call::prompts::Rendered;
-use crate::committee::deps::Deps;
+use crate::committee::deps::{Deps, StageEnd};
 use crate::committee::failure::Failure;
 use crate::committee::money::{budget, check_cost};
 use crate::committee::request_context::{RequestContext, Stage};
-use crate::committee::stages::open_claims::Claim;
+use crate::committee::stages::open_claims::ContestedClaim;
 use crate::config::RoleModel;
 use crate::domain::{Agent, Plan, Role};
 use crate::journal::{AgentOutcome, Event, RoundStarted, RunContext, Trimmed};
@@ -19,25 +19,23 @@ use crate::llm::Image;
 /// The output tokens that the keys, tags and punctuation of a report take beside its words.
 const REPORT_KEYS_TOKENS: u32 = 250;
 
-/// The ends of the first round, if a cross-check follows it, and of all rounds, as shares of the
-/// deadline.
-pub(super) const FIRST_END: f64 = 0.65;
-const ROUNDS_END: f64 = 0.75;
-
 /// The context that all agents of a run share.
 pub struct RoundContext<'a> {
     pub run: &'a RunContext,
     pub deps: &'a Deps,
     pub request: &'a RequestContext,
     pub plan: &'a Plan,
+    /// The plan as far as the cap pays for it.
     pub trimmed: Trimmed,
+    /// The end of the last round.
     pub until: Instant,
 }
 
 /// The agents' outcomes and the contested claims before a later round.
 pub(super) struct RoundInput<'a> {
+    /// The outcome of each agent's last round.
     pub latest: &'a BTreeMap<Agent, AgentOutcome>,
-    pub claims: &'a [Claim],
+    pub claims: &'a [ContestedClaim],
 }
 
 impl<'a> RoundContext<'a> {
@@ -49,7 +47,7 @@ impl<'a> RoundContext<'a> {
             request,
             plan,
             trimmed,
-            until: deps.stage_end(run, ROUNDS_END),
+            until: deps.stage_end(run, StageEnd::Rounds),
         }
     }
 
@@ -69,14 +67,14 @@ impl<'a> RoundContext<'a> {
         Ok(())
     }
 
-    /// Returns when the first round must be over. A cross-check that the cap has no room for yet may
-    /// follow all the same: calls that cost less than they were reserved for make room.
+    /// Returns when the first round must be over. A cross-check that does not fit under the
+    /// cap yet may follow: calls may cost less than they were reserved for.
     pub(super) fn first_end(&self) -> Instant {
         let mode = self.request.question.mode;
         if check_cost::sizes(self.deps, mode).is_empty() {
             self.until
         } else {
-            self.deps.stage_end(self.run, FIRST_END)
+            self.deps.stage_end(self.run, StageEnd::FirstRound)
         }
     }
 

@@ -8,14 +8,15 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use tokio::time::Instant;
 
+use crate::committee::deps::StageEnd;
 use crate::committee::failure::Failure;
 use crate::committee::money::trim;
 use crate::committee::request_context::Stage;
 use crate::committee::stages::deliberation::Deliberation;
 use crate::committee::stages::evidence::Evidence;
 use crate::committee::stages::judge::{judge, read_beside};
-use crate::committee::stages::reuse::{self, Split};
-use crate::committee::stages::round_context::{FIRST_END, RoundContext, RoundInput};
+use crate::committee::stages::reuse::{self, ReuseDecision};
+use crate::committee::stages::round_context::{RoundContext, RoundInput};
 use crate::committee::stages::turn::finished;
 use crate::committee::stages::{cross_check, escalation, open_claims};
 use crate::domain::{Agent, Judgement, Plan};
@@ -24,27 +25,27 @@ use crate::journal::{AgentFinished, AgentOutcome, RunContext, Transcript, Trimme
 /// Runs the rounds of the plan.
 ///
 /// # Errors
-/// If no core agent gave any output, if the cap has no room for even one agent, or if the database
+/// If no core agent gave any output, if not even one agent fits under the cap, or if the database
 /// fails.
 pub async fn rounds(stage: Stage<'_>, plan: &Plan) -> Result<Deliberation, Failure> {
     let run = stage.run;
-    let split = reuse::split(stage.request, &plan.agents_to_run);
-    let trimmed = trim::panel(stage, &split.asked, &split.reused)?;
+    let reuse = reuse::decide(stage.request, &plan.agents_to_run);
+    let trimmed = trim::panel(stage, &reuse.asked, &reuse.reused)?;
     let mut context = RoundContext::new(stage, plan, trimmed);
-    if let Some(latest) = escalation::solver_alone(&context, &split).await? {
+    if let Some(latest) = escalation::solver_alone(&context, &reuse).await? {
         let judgement = checked(&context, &latest).await?;
         return Ok(deliberation(run, context.trimmed, latest, judgement));
     }
-    let mut latest = context.first_round(&split).await?;
+    let mut latest = context.first_round(&reuse).await?;
     loop {
-        let first_end = stage.deps.stage_end(run, FIRST_END);
+        let first_end = stage.deps.stage_end(run, StageEnd::FirstRound);
         let has_time = Instant::now() + longest_report(run) < first_end;
-        let added = if has_time { &split.asked[..] } else { &[] };
+        let added = if has_time { &reuse.asked[..] } else { &[] };
         let Some(more) = trim::more(stage, added, &context.trimmed)? else {
             break;
         };
         context.trimmed = more;
-        latest = context.first_round(&split).await?;
+        latest = context.first_round(&reuse).await?;
     }
     let mut outcomes = latest.iter();
     if !outcomes.any(|(agent, outcome)| agent.is_core() && outcome.is_answered()) {
@@ -58,14 +59,14 @@ pub async fn rounds(stage: Stage<'_>, plan: &Plan) -> Result<Deliberation, Failu
             open_claims::open(&judgement, &latest, panel, &evidence.cross_checks)
         };
         let (claims, open) = run.compute(find).await?;
-        let heard = RoundInput {
+        let input = RoundInput {
             latest: &latest,
             claims: &claims,
         };
-        let Some(open) = context.begin(round, open, &heard, &judgement)? else {
+        let Some(held) = context.begin(round, open, &input, &judgement)? else {
             break;
         };
-        for (agent, outcome) in context.later_round(round, &open, &heard).await? {
+        for (agent, outcome) in context.later_round(&held, &input).await? {
             // A failure in a later round does not replace the earlier report.
             let earlier = latest.get(&agent).is_some_and(AgentOutcome::is_answered);
             if outcome.is_answered() || !earlier {
@@ -92,10 +93,8 @@ async fn checked(
 fn longest_report(run: &RunContext) -> Duration {
     let events = run.events();
     let calls = Transcript::of(&events).calls;
-    let of_round = calls
-        .iter()
-        .filter(|call| call.sent.call.starts_with("r1/"));
-    let times = of_round.filter_map(|call| Some(call.settled?.latency_ms));
+    let reports = calls.iter().filter(|call| call.sent.is_of_round(1));
+    let times = reports.filter_map(|call| Some(call.settled?.latency_ms));
     Duration::from_millis(times.max().unwrap_or(0))
 }
 
@@ -122,10 +121,13 @@ fn deliberation(
 impl RoundContext<'_> {
     /// Runs all agents at once, independently. Reports of an earlier run that the user's answer
     /// does not affect are reused.
-    async fn first_round(&self, split: &Split) -> Result<BTreeMap<Agent, AgentOutcome>, Failure> {
-        let mut asked = split.asked.clone();
+    async fn first_round(
+        &self,
+        reuse: &ReuseDecision,
+    ) -> Result<BTreeMap<Agent, AgentOutcome>, Failure> {
+        let mut asked = reuse.asked.clone();
         asked.retain(|agent| self.trimmed.agents.contains(agent));
-        let why = if split.reused.is_empty() {
+        let why = if reuse.reused.is_empty() {
             "every agent answers independently".to_owned()
         } else {
             let mut names: Vec<&str> = asked.iter().map(Agent::into_str).collect();
@@ -138,7 +140,7 @@ impl RoundContext<'_> {
         self.start(1, asked.clone(), why)?;
         let mut latest: BTreeMap<Agent, AgentOutcome> = BTreeMap::new();
         if let Some(parent) = &self.request.parent {
-            for (agent, inherited) in &split.reused {
+            for (agent, inherited) in &reuse.reused {
                 let done = AgentFinished {
                     round: 1,
                     agent: *agent,

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::committee::call::CallSpec;
-use crate::committee::deps::Deps;
+use crate::committee::deps::{Deps, StageEnd};
 use crate::committee::failure::Failure;
 use crate::committee::money::budget::{self, ModelText};
 use crate::committee::reply::assumptions;
@@ -12,7 +12,9 @@ use crate::committee::reply::sections;
 use crate::committee::request_context::{RequestContext, Stage};
 use crate::committee::stages::deliberation::{Deliberation, ScoredReport};
 use crate::config::RoleModel;
-use crate::domain::{Agent, AgentReport, Disagreement, Plan, Position, Role, Status};
+use crate::domain::{
+    Agent, AgentReport, CallStep, Disagreement, Obtained, Plan, Position, Role, Status,
+};
 use crate::journal::{DisagreementNote, Draft, Justification, RunContext, Synthesized, Transcript};
 use crate::text::{excerpt, one_line};
 
@@ -64,7 +66,7 @@ impl<'a> SynthesisInput<'a> {
 
     /// Returns the redactor for references to discarded outputs and to quarantined outputs whose
     /// use is not justified.
-    pub fn barred(&self, justified: &[Justification]) -> Redactor {
+    pub fn redactor_for(&self, justified: &[Justification]) -> Redactor {
         let unjustified = self.without_reason(justified);
         self.redactor(|agent, status| status == Status::Discard || unjustified.contains(&agent))
     }
@@ -101,7 +103,11 @@ impl<'a> SynthesisInput<'a> {
     pub fn values(&self, max_words: u32, written: &str) -> (Value, Vec<ModelText>) {
         let mut texts = vec![];
         let output = |it: ScoredReport<'_>| {
-            let report_json = it.report.for_models(|id| format!("{}:{id}", it.agent));
+            let named = |id: &str| format!("{}:{id}", it.agent);
+            let report_json = match it.obtained {
+                Obtained::Text => it.report.text_for_models(named),
+                _ => it.report.for_models(named),
+            };
             texts.push(ModelText::of(&report_json, it.tokens));
             let axes = it.score.axes.iter();
             let axes = axes.map(|(axis, it)| format!("{} {:.0}", axis.into_str(), it.points));
@@ -149,7 +155,7 @@ impl<'a> SynthesisInput<'a> {
             let text = excerpt(&position.text, 160);
             let mut named: Vec<String> = position.units.iter().map(ToString::to_string).collect();
             if named.is_empty() {
-                named = position.agents;
+                named = position.agents.iter().map(ToString::to_string).collect();
             }
             named.truncate(6);
             if named.is_empty() {
@@ -158,12 +164,12 @@ impl<'a> SynthesisInput<'a> {
                 format!("{text} ({})", named.join(", "))
             }
         };
-        let told = |(disagreement, positions): (&Disagreement, Vec<Position>)| {
+        let with_texts = |(disagreement, positions): (&Disagreement, Vec<Position>)| {
             let positions = positions.into_iter().take(3).map(position);
             (topic(&disagreement.topic), positions.collect())
         };
         let visible = self.deliberation.visible_disagreements().into_iter();
-        visible.take(MAX_DISAGREEMENTS).map(told).collect()
+        visible.take(MAX_DISAGREEMENTS).map(with_texts).collect()
     }
 
     /// Returns the specification of a call to the master for this step.
@@ -172,7 +178,7 @@ impl<'a> SynthesisInput<'a> {
     /// If no master is configured or the prompt cannot be rendered.
     pub fn ask(
         &self,
-        step: &str,
+        step: CallStep,
         values: Value,
         model_texts: Vec<ModelText>,
     ) -> Result<CallSpec<'a>, Failure> {
@@ -180,14 +186,17 @@ impl<'a> SynthesisInput<'a> {
         Ok(CallSpec {
             run: self.run,
             deps: self.deps,
-            step: step.to_owned(),
+            step,
             role: Role::Master,
-            prompt: self.deps.prompts.render(master.prompts, step, values)?,
+            prompt: self
+                .deps
+                .prompts
+                .render(master.prompts, &step.to_string(), values)?,
             images: &[],
             model_texts,
             max_tokens: self.max_tokens(master),
             answer_tokens: None,
-            until: self.deps.stage_end(self.run, 0.93),
+            until: self.deps.stage_end(self.run, StageEnd::Synthesis),
         })
     }
 
@@ -231,8 +240,8 @@ pub(super) fn clean(input: &SynthesisInput<'_>, synthesized: &mut Synthesized) {
         return;
     };
     sections::plain_draft(draft);
-    let barred = input.barred(&draft.quarantine_justifications);
+    let redactor = input.redactor_for(&draft.quarantine_justifications);
     let correction =
         "references to discarded or unjustified quarantined outputs were removed from the draft";
-    barred.redact_draft(synthesized, correction);
+    redactor.redact_draft(synthesized, correction);
 }

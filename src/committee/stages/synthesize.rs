@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::json;
 
-use crate::committee::call::{CallFailure, Typed, buy_checked, buy_text};
+use crate::committee::call::{CallFailure, Typed, call_salvaging, call_text};
 use crate::committee::failure::Failure;
 use crate::committee::money::budget::ModelText;
 use crate::committee::output_shapes::{EstimateOut, FallbackQuestionOut, FinalSynthesis};
@@ -22,8 +22,8 @@ use crate::committee::stages::{
 };
 use crate::config::{OutputForm, RoleModel};
 use crate::domain::{
-    AgentReport, AssumptionKind, Clarification, Earmark, FailureCause, Mode, Tag, is_blank,
-    is_question_mark,
+    AgentReport, AssumptionKind, CallStep, Clarification, Earmark, FailureCause, Mode, Tag,
+    is_blank, is_question_mark,
 };
 use crate::journal::step;
 use crate::journal::{Cut, DisagreementNote, Draft, Justification, SynthesisSource, Synthesized};
@@ -62,11 +62,11 @@ async fn write_json(input: &SynthesisInput<'_>) -> Result<Synthesized, Failure> 
     let max_words = max_words(input, input.stage().master()?);
     let values = || input.values(max_words, "");
     let (values, texts) = input.run.compute_text(values).await?;
-    let ask = input.ask("synthesis", values, texts)?;
+    let ask = input.ask(CallStep::Synthesis, values, texts)?;
     input.run.release(Earmark::Synthesis);
     let check = |synthesis: &FinalSynthesis| problems(input, synthesis);
     let salvage = |text: &str| salvaged(input.plan.task_type, text);
-    match buy_checked::<FinalSynthesis>(ask, check, salvage).await {
+    match call_salvaging::<FinalSynthesis>(ask, check, salvage).await {
         Ok(typed) if typed.salvaged.is_some() => {
             let (typed, cut) = continued(input, typed, max_words).await?;
             complete(input, typed, cut).await
@@ -136,9 +136,9 @@ async fn write_text(input: &SynthesisInput<'_>) -> Result<Synthesized, Failure> 
         .collect();
     let own = json!({ "task_type": input.plan.task_type, "drafts": drafts });
     let values = input.request.values(own);
-    let ask = input.ask("synthesis", values, texts)?;
+    let ask = input.ask(CallStep::Synthesis, values, texts)?;
     input.run.release(Earmark::Synthesis);
-    let typed = match buy_text(ask).await {
+    let typed = match call_text(ask).await {
         Ok(typed) => typed,
         Err(error) => return instead(input, &error.no_output()?).await,
     };
@@ -190,16 +190,16 @@ async fn complete(
     typed: Typed<FinalSynthesis>,
     cut: Option<Cut>,
 ) -> Result<Synthesized, Failure> {
-    let is_blank = typed.salvaged.is_some();
+    let lacks_rest = typed.salvaged.is_some();
     let noted = |note: &String| format!("the synthesis's JSON: {note}");
     let mut corrections: Vec<String> = typed.notes.iter().map(noted).collect();
     let synthesis = typed.value;
     let FinalSynthesis { meta, audit, .. } = &synthesis;
     let read = || {
         let justifications = justifications_of(input, audit);
-        let barred = input.barred(&justifications);
+        let redactor = input.redactor_for(&justifications);
         let (text, question) = (&synthesis.reply_markdown, &input.request.question.message);
-        let main = sections::main_answer(text, question, &barred, &mut corrections);
+        let main = sections::main_answer(text, question, &redactor, &mut corrections);
         (justifications, main)
     };
     let (justifications, main) = input.run.compute_text(read).await?;
@@ -220,7 +220,12 @@ async fn complete(
         if lacks_tests(input, &meta.acceptance_tests) {
             corrections.push("the task can be built, and no acceptance test was given".into());
         }
-        complete_cut(input, &mut draft, (is_blank, &meta.final_answer));
+        if lacks_rest {
+            complete_cut(input, &mut draft, &meta.final_answer);
+        }
+        if cut == Some(Cut::EndMissing) {
+            draft.coverage_bonus = Some(0.0);
+        }
         corrections.extend(without_other_answer(input, &mut draft));
         let answer = draft.final_answer.as_deref().unwrap_or_default();
         let unjustified = answer_problem(input, answer, &audit.answer_justification);
@@ -238,25 +243,20 @@ async fn complete(
     Ok(Synthesized::new(Some(draft), question, source, corrections))
 }
 
-/// Completes a draft that the output limit cut: without its end it earns no bonus, and a `blank` one
-/// lacks the parts behind the main answer, which may give an answer all the same.
-fn complete_cut(input: &SynthesisInput<'_>, draft: &mut Draft, (is_blank, given): (bool, &str)) {
-    if is_blank {
-        (draft.conflict_penalty, draft.coverage_bonus) = (None, None);
-        if draft.assumptions.is_empty() {
-            let reports = input.reports();
-            let stated = assumptions::of_reports(&reports);
-            let (ledger, left_out) = assumptions::ledger(&stated, &reports, input.request);
-            (draft.assumptions, draft.assumptions_left_out) = (ledger, left_out);
-        }
-        if given.is_empty() {
-            let request = input.request.full_text();
-            let report = scoring::report_from_text("master", &request, &draft.main);
-            draft.final_answer = Some(answer_of_cut(input, &draft.main, answer_of(&report)));
-        }
+/// Completes a draft of which the output limit cut the parts after the main answer. The main answer
+/// may state a final answer that was not `given` apart.
+fn complete_cut(input: &SynthesisInput<'_>, draft: &mut Draft, given: &str) {
+    (draft.conflict_penalty, draft.coverage_bonus) = (None, None);
+    if draft.assumptions.is_empty() {
+        let reports = input.reports();
+        let stated = assumptions::of_reports(&reports);
+        let (ledger, left_out) = assumptions::ledger(&stated, &reports, input.request);
+        (draft.assumptions, draft.assumptions_left_out) = (ledger, left_out);
     }
-    if draft.cut == Some(Cut::EndMissing) {
-        draft.coverage_bonus = Some(0.0);
+    if given.is_empty() {
+        let request = input.request.full_text();
+        let report = scoring::report_from_text("master", &request, &draft.main);
+        draft.final_answer = Some(answer_of_cut(input, &draft.main, answer_of(&report)));
     }
 }
 

@@ -9,14 +9,14 @@ use tokio::time::Instant;
 
 use crate::committee::call::clean::clean;
 use crate::committee::call::prompts::Rendered;
-use crate::committee::call::{CallFailure, CallSpec, Typed, buy_checked, buy_text, call_json};
+use crate::committee::call::{CallFailure, CallSpec, Typed, call_checked, call_json, call_text};
 use crate::committee::failure::{CallError, Failure};
 use crate::committee::output_shapes::Decisions;
-use crate::committee::stages::open_claims::Claim;
+use crate::committee::stages::open_claims::ContestedClaim;
 use crate::committee::stages::resolve::{self, Held};
 use crate::committee::stages::round_context::RoundContext;
 use crate::config::{OutputForm, RoleModel};
-use crate::domain::{Agent, AgentReport, Earmark, Role};
+use crate::domain::{Agent, AgentReport, CallStep, Earmark, Role};
 use crate::journal::step;
 use crate::journal::{AgentFinished, AgentOutcome, Resolved, RunContext};
 use crate::scoring;
@@ -52,7 +52,7 @@ impl RoundContext<'_> {
         let outcome = match self.report(1, agent, 1.0, until).await {
             Ok(outcome) => return Ok(Some(outcome)),
             Err(error) => match error.no_output()? {
-                failure if failure.starved => return Ok(None),
+                failure if failure.is_out_of_budget => return Ok(None),
                 failure => failed(failure),
             },
         };
@@ -87,14 +87,13 @@ impl RoundContext<'_> {
             return Ok(finished.outcome.clone());
         }
         let model = self.model(agent)?;
-        let step = format!("r{round}/{agent}");
         let limit = self.may_write(agent, share);
         let render = || self.prompt(agent, model, limit);
         let ask = CallSpec {
             run: self.run,
             deps: self.deps,
             prompt: self.deps.rendered(self.run, render).await??,
-            step: step.clone(),
+            step: CallStep::Report { round, agent },
             role: Role::Agent(agent),
             images: self.images(agent),
             model_texts: vec![],
@@ -103,9 +102,9 @@ impl RoundContext<'_> {
             until,
         };
         let typed = match model.output {
-            OutputForm::Json => buy_checked(ask, several_answers, |_| None).await?,
+            OutputForm::Json => call_checked(ask, several_answers).await?,
             OutputForm::Text => {
-                let typed = buy_text(ask).await?;
+                let typed = call_text(ask).await?;
                 let message = self.request.full_text();
                 let text = &typed.value;
                 let read = || scoring::report_from_text(agent.into_str(), &message, text);
@@ -135,7 +134,7 @@ impl RoundContext<'_> {
         round: u8,
         agent: Agent,
         earlier: &AgentOutcome,
-        claims: &[Claim],
+        claims: &[ContestedClaim],
     ) -> Result<AgentOutcome, Failure> {
         if let Some(finished) = self.run.recorded(&step::agent(round, agent)) {
             return Ok(finished.outcome.clone());
@@ -146,7 +145,7 @@ impl RoundContext<'_> {
         let ask = CallSpec {
             run: self.run,
             deps: self.deps,
-            step: format!("r{round}/resolve/{agent}"),
+            step: CallStep::Resolve { round, agent },
             role: Role::Agent(agent),
             prompt: self.run.compute(render).await??,
             images: &[],
@@ -202,7 +201,6 @@ fn resolved(
 ) -> (AgentOutcome, Option<Resolved>) {
     let mut resolved = None;
     if let AgentOutcome::Answered { report, .. } = &mut outcome {
-        let agent = agent.into_str();
         resolved = Some(resolve::settle(
             Arc::make_mut(report),
             agent,

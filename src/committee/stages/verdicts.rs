@@ -11,9 +11,10 @@ use serde_json::{Value, json};
 use crate::committee::money::budget::ModelText;
 use crate::committee::money::check_cost::{CLAIM_BYTES, SUMMARY_BYTES, claims_of};
 use crate::committee::output_shapes::{CrossCheckReply, VerdictOut};
-use crate::committee::request_context::RequestContext;
+use crate::committee::request_context::{Purpose, RequestContext};
 use crate::domain::{
-    Agent, AgentReport, ClaimVerdict, Conduct, CrossCheck, Holds, PartAnswered, Tag, Unit, UnitRef,
+    Agent, AgentName, AgentReport, ClaimVerdict, Conduct, CrossCheck, Holds, PartAnswered,
+    ReportRef, Tag, Unit, UnitRef,
 };
 use crate::journal::CheckScope;
 use crate::text::{clip, excerpt, one_line};
@@ -24,14 +25,14 @@ const EVIDENCE_CHARS: usize = 300;
 const PART_CHARS: usize = 120;
 
 /// A report to check.
-pub struct Written<'a> {
+pub struct AnsweredReport<'a> {
     pub agent: Agent,
     pub report: &'a AgentReport,
     pub tokens: u64,
 }
 
 /// A report as the model sees it.
-pub struct Shown<'a> {
+pub struct LabelledReport<'a> {
     agent: Agent,
     /// "R1", "R2", ...
     label: String,
@@ -42,7 +43,7 @@ pub struct Shown<'a> {
     tokens: u64,
 }
 
-impl Shown<'_> {
+impl LabelledReport<'_> {
     pub fn value(&self) -> Value {
         let claim = |(id, unit): &(String, &Unit)| {
             let mut tags: Vec<&str> = unit.tags.iter().map(Tag::into_str).collect();
@@ -71,24 +72,24 @@ impl Shown<'_> {
 /// Returns the reports with their labels, in an order seeded by the run.
 pub fn shown<'a>(
     request: &RequestContext,
-    reports: &[Written<'a>],
+    reports: &[AnsweredReport<'a>],
     scope: CheckScope,
     reversed: bool,
-) -> Vec<Shown<'a>> {
+) -> Vec<LabelledReport<'a>> {
     let mut order: Vec<usize> = (0..reports.len()).collect();
-    order.shuffle(&mut request.random(70_000));
+    order.shuffle(&mut request.random(Purpose::Labels));
     if reversed {
         order.reverse();
     }
     let written = order.into_iter().filter_map(|at| reports.get(at));
-    let show = |(at, written): (usize, &Written<'a>)| {
+    let show = |(at, written): (usize, &AnsweredReport<'a>)| {
         let label = format!("R{}", at + 1);
         let mut units = key_units(written.report, scope);
         if reversed {
             units.reverse();
         }
         let named = units.into_iter().enumerate();
-        Shown {
+        LabelledReport {
             agent: written.agent,
             summary: line(&written.report.answer_summary.join(" "), SUMMARY_BYTES),
             claims: named
@@ -121,7 +122,7 @@ fn line(text: &str, bytes: usize) -> String {
 }
 
 /// Returns the problem of an answer that is valid by its schema but contains nothing usable.
-pub fn problems(reply: &CrossCheckReply, shown: &[Shown<'_>]) -> Vec<Problem> {
+pub fn problems(reply: &CrossCheckReply, shown: &[LabelledReport<'_>]) -> Vec<Problem> {
     let mut claims = shown.iter().flat_map(|shown| &shown.claims).peekable();
     let known = |verdict: &VerdictOut| claim_of(shown, &verdict.claim).is_some();
     if claims.peek().is_none() || reply.claims.iter().any(known) {
@@ -136,10 +137,10 @@ pub fn problems(reply: &CrossCheckReply, shown: &[Shown<'_>]) -> Vec<Problem> {
 }
 
 /// Reads the answer. Returns the verdicts by agents and units.
-pub fn read(reply: &CrossCheckReply, shown: &[Shown<'_>]) -> CrossCheck {
-    let agents = |labels: &[String]| -> Vec<String> {
+pub fn read(reply: &CrossCheckReply, shown: &[LabelledReport<'_>]) -> CrossCheck {
+    let agents = |labels: &[String]| -> Vec<AgentName> {
         let named = labels.iter().filter_map(|label| report_of(shown, label));
-        distinct(named.map(|it| it.agent.to_string()))
+        distinct(named.map(|it| it.agent.into()))
     };
     let same_answers = reply.same_answers.iter().map(|group| agents(group));
     let same_answers = same_answers.filter(|group| group.len() > 1).collect();
@@ -159,13 +160,18 @@ pub fn read(reply: &CrossCheckReply, shown: &[Shown<'_>]) -> CrossCheck {
     }
 }
 
-fn distinct(names: impl Iterator<Item = String>) -> Vec<String> {
-    let mut seen = BTreeSet::new();
-    names.filter(|name| seen.insert(name.clone())).collect()
+fn distinct<T: PartialEq>(all: impl Iterator<Item = T>) -> Vec<T> {
+    let mut distinct = vec![];
+    for one in all {
+        if !distinct.contains(&one) {
+            distinct.push(one);
+        }
+    }
+    distinct
 }
 
 /// Returns one verdict on each claim that was shown.
-fn verdicts(reply: &CrossCheckReply, shown: &[Shown<'_>]) -> Vec<ClaimVerdict> {
+fn verdicts(reply: &CrossCheckReply, shown: &[LabelledReport<'_>]) -> Vec<ClaimVerdict> {
     let claims = reply.claims.iter();
     let claims = claims
         .filter_map(|out| Some(verdict(out, claim_of(shown, &out.claim)?, shown)))
@@ -175,9 +181,9 @@ fn verdicts(reply: &CrossCheckReply, shown: &[Shown<'_>]) -> Vec<ClaimVerdict> {
 
 /// Merges verdicts into one per claim. A claim on which they differ is undecided.
 pub(super) fn merged<'a>(verdicts: impl Iterator<Item = &'a ClaimVerdict>) -> Vec<ClaimVerdict> {
-    let mut all: BTreeMap<&UnitRef, ClaimVerdict> = BTreeMap::new();
+    let mut all: BTreeMap<String, ClaimVerdict> = BTreeMap::new();
     for verdict in verdicts {
-        let known = all.entry(&verdict.claim);
+        let known = all.entry(verdict.claim.to_string());
         let known = known.or_insert_with(|| verdict.clone());
         if known.holds != verdict.holds {
             known.holds = Holds::Unknown;
@@ -198,12 +204,12 @@ pub(super) fn merged<'a>(verdicts: impl Iterator<Item = &'a ClaimVerdict>) -> Ve
 }
 
 /// Returns what the reply says of each report, the first remark only.
-fn conduct(reply: &CrossCheckReply, shown: &[Shown<'_>]) -> Vec<Conduct> {
+fn conduct(reply: &CrossCheckReply, shown: &[LabelledReport<'_>]) -> Vec<Conduct> {
     let mut seen = BTreeSet::new();
     let conduct = reply.reports.iter().filter_map(|out| {
         let agent = report_of(shown, &out.report)?.agent;
         seen.insert(agent).then(|| Conduct {
-            agent: agent.to_string(),
+            agent: agent.into(),
             kind: out.kind,
             why: excerpt(&out.why, EVIDENCE_CHARS),
         })
@@ -213,26 +219,27 @@ fn conduct(reply: &CrossCheckReply, shown: &[Shown<'_>]) -> Vec<Conduct> {
 
 fn verdict(
     out: &VerdictOut,
-    (holder, unit): (&Shown<'_>, &Unit),
-    shown: &[Shown<'_>],
+    (holder, unit): (&LabelledReport<'_>, &Unit),
+    shown: &[LabelledReport<'_>],
 ) -> ClaimVerdict {
-    let name_of = |label: &String| {
-        let (of, name) = match claim_of(shown, label) {
-            Some((of, unit)) => (of, UnitRef::new(of.agent.into_str(), &unit.id).to_string()),
-            None => report_of(shown, label).map(|of| (of, of.agent.into_str().to_owned()))?,
+    let reference = |label: &String| {
+        let (of, unit) = match claim_of(shown, label) {
+            Some((of, unit)) => (of, Some(unit.id.clone())),
+            None => (report_of(shown, label)?, None),
         };
         // A report says nothing for or against its own claim.
-        (of.agent != holder.agent).then_some(name)
+        (of.agent != holder.agent).then(|| ReportRef {
+            agent: of.agent.into(),
+            unit,
+        })
     };
-    let named = |labels: &[String]| distinct(labels.iter().filter_map(name_of));
+    let named = |labels: &[String]| distinct(labels.iter().filter_map(reference));
     let contradicted_by = named(&out.contradicted_by);
     let mut supported_by = named(&out.supported_by);
     // A report that is named on both sides does not support.
-    let agent_of = |name: &str| name.split(':').next().unwrap_or_default().to_owned();
-    let against: Vec<String> = contradicted_by.iter().map(|name| agent_of(name)).collect();
-    supported_by.retain(|name| !against.contains(&agent_of(name)));
+    supported_by.retain(|it| contradicted_by.iter().all(|other| other.agent != it.agent));
     ClaimVerdict {
-        claim: UnitRef::new(holder.agent.into_str(), &unit.id),
+        claim: UnitRef::new(holder.agent, &unit.id),
         supported_by,
         contradicted_by,
         holds: out.holds,
@@ -242,7 +249,10 @@ fn verdict(
 }
 
 /// Returns the claim of an id such as "R1.2".
-fn claim_of<'a, 'b>(shown: &'a [Shown<'b>], id: &str) -> Option<(&'a Shown<'b>, &'b Unit)> {
+fn claim_of<'a, 'b>(
+    shown: &'a [LabelledReport<'b>],
+    id: &str,
+) -> Option<(&'a LabelledReport<'b>, &'b Unit)> {
     let claims = shown
         .iter()
         .flat_map(|it| it.claims.iter().map(move |claim| (it, claim)));
@@ -251,7 +261,10 @@ fn claim_of<'a, 'b>(shown: &'a [Shown<'b>], id: &str) -> Option<(&'a Shown<'b>, 
 }
 
 /// Returns the report of a label such as "R1", or of one of its claims.
-fn report_of<'a, 'b>(shown: &'a [Shown<'b>], label: &str) -> Option<&'a Shown<'b>> {
+fn report_of<'a, 'b>(
+    shown: &'a [LabelledReport<'b>],
+    label: &str,
+) -> Option<&'a LabelledReport<'b>> {
     let label = label.trim();
     let own = shown
         .iter()

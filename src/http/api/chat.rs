@@ -19,7 +19,7 @@ use crate::http::auth::Caller;
 use crate::http::body::{Unread, read, shape, shaped};
 use crate::http::error::Problem;
 use crate::http::{request_id, sse};
-use crate::journal::{Ending, Told};
+use crate::journal::{AckTiming, Ending};
 
 /// A run that continues without the connection that started it.
 #[derive(Serialize, JsonSchema)]
@@ -44,14 +44,14 @@ pub(in crate::http) async fn post(
     };
     let streams = wants(headers, ACCEPT.as_str(), "text/event-stream");
     let is_async = wants(headers, "prefer", "respond-async");
-    let told = if streams || is_async {
-        Told::AtOnce
+    let ack = if streams || is_async {
+        AckTiming::Immediate
     } else {
-        Told::WithReply
+        AckTiming::WithReply
     };
     let chat = app.chat_request(input)?;
     // Boxed, so that its state is freed before the wait for the reply.
-    let run = Box::pin(app.submit(chat, ids, told)).await?;
+    let run = Box::pin(app.submit(chat, ids, ack)).await?;
     let mut response = if streams {
         sse::progress(&app, run, 0, parts.extensions.get::<Caller>().cloned()).into_response()
     } else if is_async {

@@ -11,7 +11,7 @@ use serde::Deserialize;
 
 use super::quote::{QuoteBody, priced};
 use super::runs::{Id, end_of, of_run, parse};
-use crate::app::{ActionInput, App, Authorization, AuthorizeOutcome, RequestIds};
+use crate::app::{ActionInput, App, Authorization, AuthorizeOutcome, MESSAGE, RequestIds};
 use crate::domain::{Context, EvidenceFocus, RunId, Source, User};
 use crate::http::body::{read, shape};
 use crate::http::error::Problem;
@@ -28,10 +28,7 @@ pub(in crate::http) struct PlanBody {
     user: User,
     context: Context,
     /// Counted after trimming. Without NUL.
-    #[schemars(
-        length(min = 1, max = 32000),
-        regex(pattern = r"^[^\u0000]*[^\s\u0000][^\u0000]*$")
-    )]
+    #[schemars(length(min = 1, max = 32000), regex(pattern = MESSAGE))]
     message: String,
     /// The file that the user looks at, relative to the workspace.
     #[schemars(length(min = 1, max = 4096))]
@@ -122,7 +119,7 @@ pub(in crate::http) async fn show(
         Some(plan) => Ok(Json(plan)),
         None => {
             let why = app.why_unplanned(id).await?;
-            Err(Problem::new(Kind::PlanClosed, why).of(id))
+            Err(Problem::new(Kind::PlanClosed, why.to_string()).of(id))
         }
     }
 }

@@ -45,7 +45,7 @@ pub(in crate::http) async fn post(
 
 /// Returns the answer with a price; a problem if the cap has no room.
 pub(super) fn priced(quote: Quote) -> Result<Json<QuoteBody>, Problem> {
-    if let Some(why) = quote.no_room() {
+    if let Some(why) = quote.refusal() {
         return Err(Problem::new(Kind::OverBudget, why));
     }
     Ok(Json(QuoteBody {

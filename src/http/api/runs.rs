@@ -22,7 +22,7 @@ use crate::http::auth::Caller;
 use crate::http::error::Problem;
 use crate::http::{request_id, sse};
 use crate::journal::{
-    self, CancelOutcome, Ending, Entry, Event, Proven, RunFilter, RunRow, RunState, Transcript,
+    self, CancelOutcome, Ending, Entry, Proven, RunFilter, RunRow, RunState, Transcript,
 };
 
 #[derive(Debug, Deserialize)]
@@ -51,7 +51,7 @@ pub(in crate::http) async fn list(
         permits(scope_of(kind)) || (kind == RunKind::Action && permits(Scope::Act))
     };
     if let Some(kind) = filter.kind.filter(|kind| !may_read(*kind)) {
-        return Err(Problem::lacks_scope(scope_of(kind)));
+        return Err(Problem::lacks_scope(&[scope_of(kind)]));
     }
     let mut rows = match (filter.mode, filter.kind) {
         (None, _) | (Some(_), Some(RunKind::Chat)) => app.runs(&filter).await?,
@@ -216,8 +216,7 @@ pub(in crate::http) async fn events(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let row = find(&app, id, caller.as_deref()).await?;
-    let seen = headers.get("last-event-id");
-    let seen = seen.map(|value| {
+    let seen = headers.get("last-event-id").map(|value| {
         let seq = value
             .to_str()
             .ok()
@@ -233,7 +232,7 @@ pub(in crate::http) async fn events(
         // reconnect.
         let entries = app.entries(row.id).await?;
         let mut left = entries.iter().filter(|entry| entry.seq > after);
-        if !left.any(|entry| matches!(entry.event, Event::Finished(_))) {
+        if !left.any(Entry::is_end) {
             return Ok(StatusCode::NO_CONTENT.into_response());
         }
     }
@@ -248,7 +247,7 @@ pub(in crate::http) async fn cancel(
     let RunRow { id, kind, .. } = find(&app, id, caller.as_deref()).await?;
     let is_of_tools = scope_of(kind) == Scope::Tools;
     if !is_of_tools && caller.is_some_and(|caller| !caller.permits(Scope::Chat)) {
-        return Err(Problem::lacks_scope(Scope::Chat));
+        return Err(Problem::lacks_scope(&[Scope::Chat]));
     }
     let said = |state| {
         Json(Cancelled {
@@ -299,7 +298,7 @@ async fn find(app: &App, id: Id, caller: Option<&Caller>) -> Result<RunRow, Prob
     if permits(needed) || (may_act && is_of_action(app, &row).await?) {
         return Ok(row);
     }
-    Err(Problem::lacks_scope(needed))
+    Err(Problem::lacks_scope(&[needed]))
 }
 
 /// Returns the scope that reads the runs of a kind. Those of tool plans hold contents of files.

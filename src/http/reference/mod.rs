@@ -82,11 +82,17 @@ pub(super) async fn page(Extension(reference): Extension<Arc<Reference>>) -> Res
 
 /// The document without what follows from the types, the routes and the kinds of problem. The
 /// example of each schema is in `x-examples`, and the body of a stream of events in `x-stream`.
-const WRITTEN: &str = include_str!("openapi.json");
+#[expect(
+    clippy::expect_used,
+    reason = "the file is part of the program, and the tests assemble the document"
+)]
+fn written() -> Value {
+    serde_json::from_str(include_str!("openapi.json")).expect("openapi.json is JSON")
+}
 
 /// Assembles the whole document.
 pub(super) fn assemble(groups: &[Routes], limits: &Limits) -> Value {
-    let mut document: Value = serde_json::from_str(WRITTEN).unwrap_or_default();
+    let mut document = written();
     let mut stream = taken(&mut document, "x-stream");
     let mut events = objects(include_str!("../events.tsv"));
     events.retain(|name, _| !name.starts_with(':'));
@@ -172,7 +178,7 @@ mod tests {
 
     #[test]
     fn the_file_names_only_kinds_of_problem_and_states_that_exist() {
-        let written: Value = serde_json::from_str(WRITTEN).unwrap();
+        let written = written();
         let paths = written["paths"].as_object().unwrap().values();
         for operation in paths.flat_map(|path| path.as_object().unwrap().values()) {
             for kind in operation["x-problems"].as_array().into_iter().flatten() {

@@ -18,9 +18,10 @@ const OF_BODY: [Kind; 5] = [
     Kind::WrongType,
 ];
 
-/// Completes an operation. As written, `x-problems` has the kinds of problem that not every
-/// operation like it has, `x-curl` the arguments of `curl -s` that follow the address and the token,
-/// and `headers` of a response the names of those that not every response has.
+/// Completes an operation. The file gives what does not follow from the route:
+/// - `x-problems`: kinds of problem that not every operation like it has
+/// - `x-curl`: arguments of `curl -s` after the address and the token
+/// - `headers` of a response: names of headers that not every response has
 pub(super) fn complete(
     operation: &mut Map<String, Value>,
     path: &str,
@@ -41,7 +42,7 @@ pub(super) fn complete(
     }
     let mut by_status: BTreeMap<u16, Vec<Kind>> = BTreeMap::new();
     for kind in problems {
-        let status = kind.said().status.as_u16();
+        let status = kind.text().status.as_u16();
         by_status.entry(status).or_default().push(kind);
     }
     if let Some(Value::Object(answers)) = operation.get_mut("responses") {
@@ -91,8 +92,7 @@ fn security(needs: Option<Requirement>) -> (Value, &'static [Kind]) {
     ];
     match needs {
         None => (json!([]), &[]),
-        Some(Requirement::Scope(scope)) => (json!([{ "bearer": [scope.into_str()] }]), OF_SCOPE),
-        Some(Requirement::AnyOf(scopes)) => {
+        Some(Requirement::OneOf(scopes)) => {
             let scopes = scopes
                 .iter()
                 .map(|scope| json!({ "bearer": [scope.into_str()] }));
@@ -117,7 +117,7 @@ fn header_references<'a>(names: impl Iterator<Item = &'a str>) -> Value {
 fn problem(status: u16, kinds: &[Kind]) -> Value {
     let lines: Vec<String> = kinds
         .iter()
-        .map(|kind| format!("- `{}`: {}", kind.urn(), kind.said().when))
+        .map(|kind| format!("- `{}`: {}", kind.urn(), kind.text().when))
         .collect();
     let header = match status {
         401 | 403 => Some("WWW-Authenticate"),
@@ -128,9 +128,9 @@ fn problem(status: u16, kinds: &[Kind]) -> Value {
     let narrowed =
         json!({ "properties": { "type": { "enum": urns }, "status": { "const": status } } });
     let schema = json!({ "allOf": [{ "$ref": "#/components/schemas/Problem" }, narrowed] });
-    let said = kinds.first().map(|kind| kind.said()).unwrap_or_default();
+    let text = kinds.first().map(|kind| kind.text()).unwrap_or_default();
     let mut example = json!({
-        "type": urns.first(), "title": said.title, "status": status, "detail": said.when,
+        "type": urns.first(), "title": text.title, "status": status, "detail": text.when,
         "requestId": "019b2c4e-7f00-7aa1-b2c3-0d4e5f607182",
     });
     if matches!(kinds.first(), Some(Kind::WrongShape | Kind::Invalid)) {

@@ -3,6 +3,7 @@
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value};
 
+use super::super::api::act::ConfirmBody;
 use super::super::api::chat::Accepted;
 use super::super::api::feedback::{FeedbackBody, NotedBody};
 use super::super::api::health::{Health, Ready};
@@ -12,7 +13,7 @@ use super::super::api::reply_body::ReplyBody;
 use super::super::api::run_bodies::{Cancelled, JournalBody, RunBody, RunPage};
 use super::super::error::ProblemBody;
 use crate::actions::reply::Reply;
-use crate::app::{ActionInput, Authorization, ChatInput, Confirmation};
+use crate::app::{ActionInput, Authorization, ChatInput};
 use crate::tools::answers::{AuthorizedBody, ExecutionView, PlanView};
 
 /// Returns every schema by its name. The two directions differ: an optional field may be missing in
@@ -23,7 +24,7 @@ pub(super) fn all() -> Map<String, Value> {
     settings.definitions_path = "#/components/schemas".into();
     settings.meta_schema = None;
     let mut requests = settings.clone().for_deserialize().into_generator();
-    requests.subschema_for::<(ChatInput, ActionInput, Confirmation, FeedbackBody)>();
+    requests.subschema_for::<(ChatInput, ActionInput, ConfirmBody, FeedbackBody)>();
     requests.subschema_for::<(PlanBody, Authorization, UndoBody)>();
     let mut answers = settings.for_serialize().into_generator();
     answers.subschema_for::<(ProblemBody, ReplyBody, Accepted, QuoteBody, Health, Ready)>();

@@ -3,8 +3,8 @@
 use super::{RunContext, Stop};
 use crate::compute::attributed;
 
-/// The most bytes of all texts of a run whose pieces are short. The routines are linear, so such a
-/// piece takes less time than its hand-over to another thread.
+/// The most bytes of a run's texts for which a piece runs on the worker. The routines are linear, so
+/// such a piece takes less time than its hand-over to another thread.
 const MAX_SHORT_BYTES: usize = 16 * 1024;
 
 impl RunContext {

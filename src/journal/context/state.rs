@@ -53,14 +53,21 @@ impl State {
 
     /// Records an event, to be stored later. An event whose key is known already is dropped.
     pub fn push(&mut self, event: Event) {
+        if let Some(event) = self.push_stored(event) {
+            self.unwritten.push(event);
+        }
+    }
+
+    /// Records an event that is stored already. Returns it unless its key is known already.
+    pub fn push_stored(&mut self, event: Event) -> Option<Arc<Event>> {
         let (key, event) = (event.key(), Arc::new(event));
         if self.seen.contains_key(&key) {
-            return;
+            return None;
         }
         self.text_bytes += text_bytes(&event);
-        self.unwritten.push(Arc::clone(&event));
         self.order.push(Arc::clone(&event));
-        self.seen.insert(key, event);
+        self.seen.insert(key, Arc::clone(&event));
+        Some(event)
     }
 
     /// Forgets the recorded intents that were not stored: their effects did not begin.

@@ -9,9 +9,8 @@ use std::time::Duration;
 use sqlx::postgres::PgConnection;
 use tokio::time::Instant;
 
-use crate::journal::Error;
 use crate::journal::database::{Columns as _, Connection as _, unexpected};
-use crate::journal::unavailable::IS_READ_ONLY;
+use crate::journal::{Error, Unavailable};
 
 /// How long the check of the database may take. Balancers and container runtimes wait little
 /// longer.
@@ -55,7 +54,7 @@ impl Failover {
         let row = row.ok_or_else(unexpected)?;
         if row.whole("read_only")? != 0 {
             self.replace_connections();
-            return Err(Error::Unavailable(IS_READ_ONLY.into()));
+            return Err(Error::Unavailable(Unavailable::ReadOnly));
         }
         let server = row.text("server")?;
         let before = self.with(|known| known.server.replace(server.clone()));
@@ -66,9 +65,12 @@ impl Failover {
         }
         match row.whole("waiting")? {
             0 => Ok(()),
-            commits => Err(Error::Unavailable(format!(
-                "{commits} commits wait for its synchronous standby for more than 10 s"
-            ))),
+            commits => {
+                let why = format!(
+                    "{commits} commits wait for its synchronous standby for more than 10 s"
+                );
+                Err(Error::Unavailable(why.into()))
+            }
         }
     }
 

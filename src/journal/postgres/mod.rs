@@ -5,7 +5,7 @@
 //! depends on, in a fixed order.
 
 mod failover;
-mod news;
+mod notifications;
 
 use std::path::Path;
 use std::time::Duration;
@@ -26,10 +26,10 @@ use super::database::{
     Bound, Columns, Connection, Database, Durability, Failure, OUTAGE, RETRY, Statement, Work,
     is_old, migrations, millis,
 };
+use super::error::{Error, is_outage, is_read_only, postgres_code};
 use super::reads;
-use super::store::{BackendStore, Error, NewRun, Owner, RunFilter, SpendingScope};
-use super::unavailable::{is_outage, is_read_only, postgres_code};
-use crate::domain::RunId;
+use super::store::{BackendStore, DataStamp, NewRun, Owner, RunFilter, SpendingScope};
+use crate::domain::{RunId, Source};
 
 /// Connections of one process, besides the two for notifications.
 const MAX_CONNECTIONS: u32 = 16;
@@ -91,7 +91,7 @@ impl PostgresStore {
             .await?;
         Ok(Self {
             pool,
-            announcer: news::announcer(&options),
+            announcer: notifications::announcer(&options),
             options,
             failover,
             owner: owner.to_owned(),
@@ -101,7 +101,7 @@ impl PostgresStore {
 
 /// Parses `DATABASE_URL`. It may contain a password, so no error repeats its content.
 fn parse(url: &str) -> Result<PgConnectOptions, Error> {
-    let refused = |why: &str| Error::Unavailable(format!("DATABASE_URL {why}"));
+    let refused = |why: &str| Error::Unavailable(format!("DATABASE_URL {why}").into());
     let url = Url::parse(url)
         .map_err(|_| refused("is not an address: postgres://USER:PASSWORD@HOST/DATABASE"))?;
     let options = PgConnectOptions::from_url(&url)
@@ -113,7 +113,7 @@ fn parse(url: &str) -> Result<PgConnectOptions, Error> {
 }
 
 impl Database for PostgresStore {
-    type Driver = Postgres;
+    type Reading = PoolConnection<Postgres>;
     type Writing = PgConnection;
 
     const MIGRATIONS: &'static [(&'static str, &'static str)] = migrations!(
@@ -132,8 +132,8 @@ impl Database for PostgresStore {
         "0012_deleted_records",
     );
 
-    async fn reader(&self) -> Result<PoolConnection<Postgres>, sqlx::Error> {
-        self.pool.acquire().await
+    async fn reader(&self) -> Result<PoolConnection<Postgres>, Error> {
+        Ok(self.pool.acquire().await?)
     }
 
     async fn read_inline(
@@ -172,12 +172,11 @@ impl Database for PostgresStore {
     }
 
     async fn lock(connection: &mut PgConnection, run: &NewRun) -> Result<(), Failure> {
-        // One statement takes all locks in ascending order, so two acceptances cannot deadlock.
-        sqlx::query("SELECT pg_advisory_xact_lock(lock) FROM unnest($1::BIGINT[]) AS lock")
-            .bind(locks(run))
-            .execute(connection)
-            .await?;
-        Ok(())
+        take_locks(connection, locks(run)).await
+    }
+
+    async fn lock_data(connection: &mut PgConnection, stamp: &DataStamp) -> Result<(), Failure> {
+        take_locks(connection, vec![data_lock(stamp.source, &stamp.user_id)]).await
     }
 
     const LOCK_RUN: &'static str = "SELECT * FROM runs WHERE id = $1 FOR UPDATE";
@@ -273,9 +272,10 @@ async fn check_encoding(connection: &mut PgConnection) -> Result<(), Error> {
     let row = connection.row(encoding, vec![]).await?;
     match row.map(|row| row.text("encoding")).transpose()? {
         Some(encoding) if !matches!(encoding.as_str(), "UTF8" | "SQL_ASCII") => {
-            Err(Error::Unavailable(format!(
+            let why = format!(
                 "its encoding is {encoding}: make one with CREATE DATABASE ... ENCODING 'UTF8' TEMPLATE template0"
-            )))
+            );
+            Err(Error::Unavailable(why.into()))
         }
         _ => Ok(()),
     }
@@ -297,19 +297,28 @@ fn locks(run: &NewRun) -> Vec<i64> {
         SpendingScope::Everyone => "everyone".to_owned(),
     });
     let question = &run.accepted.question;
-    let owner = run.accepted.action.iter().map(|_| {
-        let source = question.source.into_str();
-        format!("data of {source} {}", question.user.id)
-    });
-    let mut locks: Vec<i64> = key
-        .chain(owner)
-        .chain(parent)
-        .chain(scopes)
-        .map(|name| number(&name))
-        .collect();
+    let action = run.accepted.action.iter();
+    let data = action.map(|_| data_lock(question.source, &question.user.id));
+    let names = key.chain(parent).chain(scopes);
+    let mut locks: Vec<i64> = names.map(|name| number(&name)).chain(data).collect();
     locks.sort_unstable();
     locks.dedup();
     locks
+}
+
+/// Takes advisory locks until the transaction ends. One statement takes all of them in ascending
+/// order, so two transactions cannot deadlock.
+async fn take_locks(connection: &mut PgConnection, locks: Vec<i64>) -> Result<(), Failure> {
+    sqlx::query("SELECT pg_advisory_xact_lock(lock) FROM unnest($1::BIGINT[]) AS lock")
+        .bind(locks)
+        .execute(connection)
+        .await?;
+    Ok(())
+}
+
+/// Returns the advisory lock of a user's sheets and memories.
+fn data_lock(source: Source, user_id: &str) -> i64 {
+    number(&format!("data of {} {user_id}", source.into_str()))
 }
 
 /// Returns the lock number of a name. If two names collide, they only wait for each other
@@ -362,6 +371,22 @@ impl Connection for PgConnection {
     }
 }
 
+impl Connection for PoolConnection<Postgres> {
+    type Row = PgRow;
+
+    async fn query(
+        &mut self,
+        statement: SqlStr,
+        values: Vec<Bound>,
+    ) -> Result<Vec<PgRow>, Failure> {
+        (**self).query(statement, values).await
+    }
+
+    async fn change(&mut self, statement: Statement) -> Result<u64, Failure> {
+        (**self).change(statement).await
+    }
+}
+
 impl PostgresStore {
     /// Does `work` in one transaction. Each statement sees what was committed before it, independent
     /// of the server's default. The default of `default_transaction_read_only` is kept: operators
@@ -408,11 +433,11 @@ impl BackendStore for PostgresStore {
     }
 
     async fn announce(&self, runs: &[RunId]) -> Result<(), Error> {
-        news::announce(&self.announcer, &self.owner, runs).await
+        notifications::announce(&self.announcer, &self.owner, runs).await
     }
 
-    async fn news(&self) -> Result<BoxStream<'static, RunId>, Error> {
-        news::listen(&self.options, &self.owner).await
+    async fn notifications(&self) -> Result<BoxStream<'static, RunId>, Error> {
+        notifications::listen(&self.options, &self.owner).await
     }
 
     async fn backup(&self, _to: &Path) -> Result<(), Error> {

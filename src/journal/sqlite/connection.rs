@@ -1,22 +1,38 @@
-//! A SQLite connection that answers at once, for the thread that writes.
+//! A SQLite connection. It answers on the thread that asks.
 
+use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use compact_str::CompactString;
-use rusqlite::CachedStatement;
-use rusqlite::types::{FromSql, Value};
+use rusqlite::types::{FromSql, Value, ValueRef};
+use rusqlite::{CachedStatement, OpenFlags};
 use sqlx::SqlStr;
 
 use crate::journal::Error;
 use crate::journal::database::{Bound, Columns, Connection, Failure, Statement, unexpected};
 
-pub struct WriteConnection(pub rusqlite::Connection);
+pub struct SqliteConnection(pub rusqlite::Connection);
 
-impl WriteConnection {
+impl SqliteConnection {
     /// Executes a statement without parameters.
     pub fn execute(&self, statement: &str) -> rusqlite::Result<()> {
         self.0.prepare_cached(statement)?.raw_execute()?;
         Ok(())
+    }
+
+    /// Opens a file that is there, to read it. `patience` is how long a query waits for a lock.
+    pub fn reading(path: &Path, patience: Duration) -> rusqlite::Result<Self> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let connection = rusqlite::Connection::open_with_flags(path, flags)?;
+        connection.busy_timeout(patience)?;
+        Ok(Self(connection))
+    }
+
+    pub fn change_now(&self, statement: &str, values: &[Bound]) -> rusqlite::Result<u64> {
+        let mut statement = self.0.prepare_cached(statement)?;
+        bind(&mut statement, values)?;
+        Ok(statement.raw_execute()?.try_into().unwrap_or(u64::MAX))
     }
 
     pub fn query_now(&self, statement: &str, values: &[Bound]) -> rusqlite::Result<Vec<OwnedRow>> {
@@ -30,14 +46,30 @@ impl WriteConnection {
         let mut found = statement.raw_query();
         let mut rows = vec![];
         while let Some(row) = found.next()? {
-            let values: rusqlite::Result<Vec<Value>> =
-                (0..names.len()).map(|n| row.get(n)).collect();
+            let values: rusqlite::Result<Vec<Value>> = (0..names.len())
+                .map(|n| row.get_ref(n).map(owned))
+                .collect();
             rows.push(OwnedRow {
                 names: Arc::clone(&names),
                 values: values?,
             });
         }
         Ok(rows)
+    }
+}
+
+/// Returns a value of a row. A text that is not UTF-8 becomes bytes, so that only its own column cannot
+/// be read.
+fn owned(value: ValueRef<'_>) -> Value {
+    match value {
+        ValueRef::Null => Value::Null,
+        ValueRef::Integer(whole) => Value::Integer(whole),
+        ValueRef::Real(real) => Value::Real(real),
+        ValueRef::Blob(bytes) => Value::Blob(bytes.to_owned()),
+        ValueRef::Text(bytes) => std::str::from_utf8(bytes).map_or_else(
+            |_| Value::Blob(bytes.to_owned()),
+            |text| Value::Text(text.to_owned()),
+        ),
     }
 }
 
@@ -61,7 +93,7 @@ fn bind(statement: &mut CachedStatement<'_>, values: &[Bound]) -> rusqlite::Resu
     Ok(())
 }
 
-impl Connection for WriteConnection {
+impl Connection for SqliteConnection {
     type Row = OwnedRow;
 
     async fn query(
@@ -73,9 +105,7 @@ impl Connection for WriteConnection {
     }
 
     async fn change(&mut self, (statement, values): Statement) -> Result<u64, Failure> {
-        let mut statement = self.0.prepare_cached(statement)?;
-        bind(&mut statement, &values)?;
-        Ok(statement.raw_execute()?.try_into().unwrap_or(u64::MAX))
+        Ok(self.change_now(statement, &values)?)
     }
 }
 

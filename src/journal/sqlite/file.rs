@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::journal::Error;
+use crate::journal::{Error, Unavailable};
 
 /// Only the owner may read and write.
 const PRIVATE_FILE: u32 = 0o600;
@@ -29,7 +29,7 @@ pub(super) struct DatabaseFile {
     /// Device and inode of the file that was opened.
     identity: (u64, u64),
     /// When a write last failed for lack of space, and how.
-    no_room: Mutex<Option<(Instant, String)>>,
+    disk_full_since: Mutex<Option<(Instant, Unavailable)>>,
     /// True once a write found the file damaged.
     damaged: AtomicBool,
 }
@@ -50,7 +50,7 @@ pub(super) fn refuse_orphan(path: &Path) -> Result<(), Error> {
 /// from the file and its log.
 pub(super) fn prepare(path: &Path) -> Result<(), Error> {
     let refused = |what: &str, e: &std::io::Error| {
-        Error::Unavailable(format!("cannot make {what}: {}", e.kind()))
+        Error::Unavailable(format!("cannot make {what}: {}", e.kind()).into())
     };
     make_folder(folder_of(path)).map_err(|e| refused("the folder of the database", &e))?;
     // SQLite creates its log with the mode of the database. If the file cannot be opened, SQLite
@@ -104,7 +104,7 @@ fn make_private(path: &Path, mode: u32) {
         && let Err(error) =
             std::fs::set_permissions(path, Permissions::from_mode(meta.mode() & mode))
     {
-        tracing::warn!(%error, "the rights of a file of the database stay as they are");
+        tracing::warn!(%error, "cannot set the permissions of a database file");
     }
 }
 
@@ -114,7 +114,7 @@ impl DatabaseFile {
         Ok(Self {
             path: path.to_owned(),
             identity,
-            no_room: Mutex::default(),
+            disk_full_since: Mutex::default(),
             damaged: AtomicBool::default(),
         })
     }
@@ -132,7 +132,7 @@ impl DatabaseFile {
     /// Fails after a write has found the file damaged.
     pub fn is_whole(&self) -> Result<(), Error> {
         if self.damaged.load(Ordering::Relaxed) {
-            Err(Error::damaged())
+            Err(Error::Unavailable(Unavailable::Damaged))
         } else {
             Ok(())
         }
@@ -140,8 +140,11 @@ impl DatabaseFile {
 
     /// Fails if the disk has too little space for runs.
     pub fn has_room(&self) -> Result<(), Error> {
-        let no_room = self.no_room.lock().unwrap_or_else(PoisonError::into_inner);
-        match &*no_room {
+        let disk_full_since = self
+            .disk_full_since
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        match &*disk_full_since {
             Some((at, why)) if at.elapsed() < MEMORY => Err(Error::Unavailable(why.clone())),
             _ => self.has_reserve(),
         }
@@ -151,7 +154,7 @@ impl DatabaseFile {
     pub fn has_reserve(&self) -> Result<(), Error> {
         if self.is_disk_full() {
             let why = format!("its disk has less than {} MiB left", MIN_FREE_BYTES >> 20);
-            return Err(Error::Unavailable(why));
+            return Err(Error::Unavailable(why.into()));
         }
         Ok(())
     }
@@ -166,11 +169,16 @@ impl DatabaseFile {
     /// has space: at a quota, or at a limit on the size of files. A full disk shows by itself when it
     /// has space again.
     pub fn noted<T>(&self, written: Result<T, Error>) -> Result<T, Error> {
-        let mut no_room = self.no_room.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut disk_full_since = self
+            .disk_full_since
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         match &written {
-            Ok(_) => *no_room = None,
-            Err(error @ Error::Unavailable(why)) if error.is_no_room() && !self.is_disk_full() => {
-                *no_room = Some((Instant::now(), why.clone()));
+            Ok(_) => *disk_full_since = None,
+            Err(error @ Error::Unavailable(why))
+                if error.is_disk_full() && !self.is_disk_full() =>
+            {
+                *disk_full_since = Some((Instant::now(), why.clone()));
             }
             Err(error) if error.is_damaged() => self.damaged.store(true, Ordering::Relaxed),
             Err(_) => {}

@@ -2,7 +2,9 @@
 
 mod connection;
 mod file;
+mod migrate;
 mod owners;
+mod readers;
 mod restore;
 mod writer;
 
@@ -14,24 +16,17 @@ use std::time::{Duration, Instant};
 use async_trait::async_trait;
 use jiff::Timestamp;
 use rusqlite::{ErrorCode, OpenFlags};
-use sqlx::migrate::Migrator;
-use sqlx::pool::PoolConnection;
-use sqlx::query::Query;
-use sqlx::sqlite::{
-    SqliteArguments, SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqlitePool,
-    SqlitePoolOptions, SqliteRow, SqliteSynchronous,
-};
-use sqlx::{ConnectOptions as _, Connection as _, Executor as _, SqlStr, Sqlite};
 
 use super::database::{
-    Bound, Columns, Connection, Database, Durability, Failure, OUTAGE, RETRY, Statement, Work,
-    is_old, migrations, millis,
+    Bound, Columns, Connection as _, Database, Durability, Failure, OUTAGE, RETRY, Work, is_old,
+    migrations, millis,
 };
-use super::store::{BackendStore, Error, NewRun, Owner, RunFilter};
-use super::{reads, writes};
-use connection::WriteConnection;
+use super::store::{BackendStore, DataStamp, NewRun, Owner, RunFilter};
+use super::{Error, reads, writes};
+use connection::SqliteConnection;
 use file::DatabaseFile;
 use owners::{LockFile, Owners};
+use readers::{Readers, blocking};
 use writer::Writer;
 
 pub use restore::{Existing, RestoreError, restore};
@@ -67,11 +62,11 @@ impl Default for SqliteBounds {
 pub struct SqliteStore {
     file: DatabaseFile,
     writer: Writer,
-    readers: SqlitePool,
+    readers: Readers,
     /// Reads single rows, on the calling thread.
-    inline_reader: Mutex<WriteConnection>,
+    inline_reader: Mutex<SqliteConnection>,
     /// Moves pages from the write-ahead log into the file, so that no writer has to stop for it.
-    keeper: SqlitePool,
+    keeper: Arc<Mutex<SqliteConnection>>,
     owners: Owners,
 }
 
@@ -99,48 +94,26 @@ impl SqliteStore {
         file::refuse_orphan(path)?;
         file::prepare(path)?;
         let lock = LockFile::of(path)?;
-        let mut options = SqliteConnectOptions::new()
-            .filename(path)
-            .create_if_missing(true)
-            .journal_mode(SqliteJournalMode::Wal)
-            .synchronous(SqliteSynchronous::Full)
-            .busy_timeout(bounds.patience)
-            // If `vacuum` is not called, a commit moves the pages once the log has this size.
-            .pragma("wal_autocheckpoint", LOG_PAGES.to_string())
-            .foreign_keys(true);
-        if let Some(pages) = bounds.most_pages {
-            options = options.pragma("max_page_count", pages.to_string());
-        }
+        let mut keeper = rusqlite::Connection::open(path)?;
+        keeper.busy_timeout(bounds.patience)?;
+        keeper.pragma_update(None, "journal_mode", "WAL")?;
         // The first commit of a run makes the disk take the schema too: both are in the same log.
-        let migrating = options.clone().synchronous(SqliteSynchronous::Normal);
-        let mut connection = migrating.connect().await?;
-        // In one transaction a new database takes half the time.
-        let mut changes = connection.begin().await?;
-        migrator().run(&mut *changes).await?;
-        changes.commit().await?;
+        keeper.pragma_update(None, "synchronous", "NORMAL")?;
+        keeper.pragma_update(None, "foreign_keys", true)?;
+        if let Some(pages) = bounds.most_pages {
+            keeper.pragma_update(None, "max_page_count", pages)?;
+        }
+        migrate::run(&mut keeper)?;
         let writer = Writer::open(path, bounds)?;
-        let keeper = SqlitePoolOptions::new()
-            .max_connections(1)
-            .connect_lazy_with(options.clone());
-        let readers = SqlitePoolOptions::new()
-            .max_connections(4)
-            .test_before_acquire(false)
-            .connect_with(options.read_only(true))
-            .await?;
-        // A connection that is the only one to the log moves it into the file when it is closed.
-        connection.close().await?;
         let owners = Owners::register(lock, owner)?;
-        let inline_reader = rusqlite::Connection::open_with_flags(
-            path,
-            OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX,
-        )?;
-        inline_reader.busy_timeout(bounds.patience.min(MAX_INLINE_WAIT))?;
+        let patience = bounds.patience.min(MAX_INLINE_WAIT);
+        let inline_reader = SqliteConnection::reading(path, patience)?;
         Ok(Self {
             file: DatabaseFile::opened(path)?,
             writer,
-            readers,
-            inline_reader: Mutex::new(WriteConnection(inline_reader)),
-            keeper,
+            readers: Readers::new(path, bounds.patience),
+            inline_reader: Mutex::new(inline_reader),
+            keeper: Arc::new(Mutex::new(SqliteConnection(keeper))),
             owners,
         })
     }
@@ -150,7 +123,7 @@ impl SqliteStore {
 /// changes nothing, not even the mode of a file. Other problems are left to the connections that
 /// follow.
 fn refuse_foreign(path: &Path) -> Result<(), Error> {
-    let refused = |why: &str| Err(Error::Unavailable(why.to_owned()));
+    let refused = |why: &'static str| Err(Error::Unavailable(why.into()));
     match std::fs::metadata(path) {
         Ok(meta) if meta.is_dir() => return refused("it is a folder: name a file in it"),
         Ok(meta) if !meta.is_file() => return refused("it is no file"),
@@ -173,16 +146,9 @@ fn refuse_foreign(path: &Path) -> Result<(), Error> {
     }
 }
 
-/// Returns the migrations. The caller must keep other processes away while they run.
-fn migrator() -> Migrator {
-    let mut migrator = SqliteStore::migrator();
-    migrator.set_locking(false);
-    migrator
-}
-
 impl Database for SqliteStore {
-    type Driver = Sqlite;
-    type Writing = WriteConnection;
+    type Reading = Readers;
+    type Writing = SqliteConnection;
 
     const MIGRATIONS: &'static [(&'static str, &'static str)] = migrations!(
         "sqlite":
@@ -206,8 +172,8 @@ impl Database for SqliteStore {
         "0018_secure_deletion",
     );
 
-    async fn reader(&self) -> Result<PoolConnection<Sqlite>, sqlx::Error> {
-        self.readers.acquire().await
+    async fn reader(&self) -> Result<Readers, Error> {
+        Ok(self.readers.clone())
     }
 
     async fn read_inline(
@@ -226,7 +192,7 @@ impl Database for SqliteStore {
     where
         I: Send + Sync + 'static,
         T: Send + 'static,
-        W: for<'a> Fn(&'a mut WriteConnection, &'a I) -> Work<'a, T> + Send + Sync + 'static,
+        W: for<'a> Fn(&'a mut SqliteConnection, &'a I) -> Work<'a, T> + Send + Sync + 'static,
     {
         let job = Arc::new((input, work));
         let give_up = Instant::now() + OUTAGE;
@@ -234,10 +200,10 @@ impl Database for SqliteStore {
             let job = Arc::clone(&job);
             let written = self
                 .writer
-                .write(durability, job, |tx, job| (job.1)(tx, &job.0));
-            let written = written.await;
-            let has_no_room = matches!(&written, Err(error) if error.is_no_room());
-            if durability != Durability::Outage || !has_no_room || Instant::now() >= give_up {
+                .write(durability, job, |tx, job| (job.1)(tx, &job.0))
+                .await;
+            let is_full = matches!(&written, Err(error) if error.is_disk_full());
+            if durability != Durability::Outage || !is_full || Instant::now() >= give_up {
                 return written;
             }
             let _ = self.file.noted(written);
@@ -258,7 +224,11 @@ impl Database for SqliteStore {
     }
 
     // The one writing connection is the lock.
-    async fn lock(_: &mut WriteConnection, _: &NewRun) -> Result<(), Failure> {
+    async fn lock(_: &mut SqliteConnection, _: &NewRun) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    async fn lock_data(_: &mut SqliteConnection, _: &DataStamp) -> Result<(), Failure> {
         Ok(())
     }
 
@@ -354,36 +324,13 @@ fn owner_word(owner: &Owner) -> String {
     })
 }
 
-fn bind(
-    mut query: Query<'_, Sqlite, SqliteArguments>,
-    values: Vec<Bound>,
-) -> Query<'_, Sqlite, SqliteArguments> {
-    for value in values {
-        query = match value {
-            Bound::Text(text) => query.bind(text),
-            Bound::Whole(whole) => query.bind(whole),
-            Bound::Real(real) => query.bind(real),
-            Bound::Bytes(bytes) => query.bind(bytes),
-        };
-    }
-    query
-}
+const INTEGRITY: &str = "PRAGMA integrity_check(3)";
 
-impl Connection for SqliteConnection {
-    type Row = SqliteRow;
-
-    async fn query(
-        &mut self,
-        statement: SqlStr,
-        values: Vec<Bound>,
-    ) -> Result<Vec<SqliteRow>, Failure> {
-        Ok(bind(sqlx::query(statement), values).fetch_all(self).await?)
-    }
-
-    async fn change(&mut self, (statement, values): Statement) -> Result<u64, Failure> {
-        let done = bind(sqlx::query(statement), values).execute(self).await?;
-        Ok(done.rows_affected())
-    }
+/// Returns what [`INTEGRITY`] found; `None` for a sound file.
+fn faults(found: &[impl Columns]) -> Result<Option<String>, Error> {
+    let lines = found.iter().map(|row| row.text("integrity_check"));
+    let lines = lines.collect::<Result<Vec<String>, Error>>()?.join("; ");
+    Ok((lines != "ok").then_some(lines))
 }
 
 #[async_trait]
@@ -393,7 +340,7 @@ impl BackendStore for SqliteStore {
         self.file.is_whole()?;
         self.file.has_room()?;
         let mut reader = self.reader().await?;
-        reads::schema(&mut *reader, Self::latest()).await
+        reads::schema(&mut reader, Self::latest()).await
     }
 
     async fn release_dead(&self) -> Result<(), Error> {
@@ -410,9 +357,12 @@ impl BackendStore for SqliteStore {
     }
 
     async fn vacuum(&self) -> Result<(), Error> {
-        self.keeper
-            .execute("PRAGMA wal_checkpoint(PASSIVE)")
-            .await?;
+        let keeper = Arc::clone(&self.keeper);
+        let kept = blocking(move || {
+            let keeper = keeper.lock().unwrap_or_else(PoisonError::into_inner);
+            keeper.query_now("PRAGMA wal_checkpoint(PASSIVE)", &[])
+        });
+        kept.await?;
         Ok(())
     }
 
@@ -426,9 +376,8 @@ impl BackendStore for SqliteStore {
     }
 
     async fn damage(&self) -> Result<Option<String>, Error> {
-        let found = sqlx::query_scalar("PRAGMA integrity_check(3)").fetch_all(&self.readers);
-        let found: Vec<String> = found.await?;
-        Ok((found != ["ok"]).then(|| found.join("; ")))
+        let check = self.reader().await?.rows(INTEGRITY, vec![]).await?;
+        faults(&check)
     }
 }
 
@@ -436,7 +385,6 @@ impl BackendStore for SqliteStore {
 mod tests {
     use tempfile::TempDir;
 
-    use super::super::database::Columns as _;
     use super::*;
     use crate::domain::{Mode, RunId, RunKind};
     use crate::journal::RunState;

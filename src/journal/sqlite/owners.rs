@@ -75,7 +75,7 @@ fn unregistered(error: std::io::Error) -> Error {
         }
         kind => format!("cannot register beside its file: {kind}"),
     };
-    Error::Unavailable(why)
+    Error::Unavailable(why.into())
 }
 
 impl Owners {

@@ -8,13 +8,13 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use jiff::Timestamp;
-use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqliteJournalMode};
-use sqlx::{ConnectOptions as _, Connection as _};
+use rusqlite::{Connection, ErrorCode};
 
+use super::connection::SqliteConnection;
 use super::file::{beside, folder_of};
 use super::owners::LockFile;
-use super::{SqliteStore, migrator};
-use crate::journal::database::{Columns as _, Connection as _, Database as _, Failure};
+use super::{INTEGRITY, SqliteStore, faults, migrate};
+use crate::journal::database::{Columns as _, Database as _};
 use crate::journal::proof::prove_with_learned;
 use crate::journal::{Error, reads, rows};
 
@@ -79,7 +79,7 @@ pub enum RestoreError {
 ///
 /// # Errors
 /// [`RestoreError`]; then the database is unchanged.
-pub async fn restore(
+pub fn restore(
     backup: &Path,
     database: &Path,
     existing: Existing,
@@ -91,7 +91,7 @@ pub async fn restore(
     if lock.in_use()? {
         return Err(RestoreError::InUse);
     }
-    let contents = contents(database).await?;
+    let contents = contents(database)?;
     let former = match (contents, existing) {
         (Contents::Nothing, _) => None,
         (_, Existing::Refuse) => return Err(RestoreError::NotEmpty),
@@ -101,7 +101,7 @@ pub async fn restore(
         )),
     };
     let copy = Copy::of(backup, database)?;
-    let (runs, damaged) = verified(&copy.path).await?;
+    let (runs, damaged) = verified(&copy.path)?;
     if !damaged.is_empty() && existing == Existing::Refuse {
         let why = "with --force it is restored with these runs";
         return Err(RestoreError::Damaged(format!(
@@ -110,7 +110,7 @@ pub async fn restore(
         )));
     }
     if contents != Contents::Unreadable && database.exists() {
-        alone(database).await?;
+        alone(database)?;
     }
     copy.put_in_place(database, former.as_deref())?;
     Ok(Restoration {
@@ -152,25 +152,14 @@ enum Contents {
     Unreadable,
 }
 
-async fn contents(database: &Path) -> Result<Contents, RestoreError> {
+fn contents(database: &Path) -> Result<Contents, RestoreError> {
     match std::fs::metadata(database) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Contents::Nothing),
         Err(error) => return Err(at(database)(error)),
         Ok(metadata) if metadata.len() == 0 => return Ok(Contents::Nothing),
         Ok(_) => {}
     }
-    let options = SqliteConnectOptions::new()
-        .filename(database)
-        .busy_timeout(PATIENCE)
-        .read_only(true);
-    let filled = match options.connect().await {
-        Ok(mut connection) => {
-            let filled = any_row(&mut connection).await;
-            let _ = connection.close().await;
-            filled
-        }
-        Err(error) => Err(error),
-    };
+    let filled = SqliteConnection::reading(database, PATIENCE).and_then(|it| any_row(&it.0));
     match filled {
         Ok(true) => Ok(Contents::Readable),
         Ok(false) => Ok(Contents::Nothing),
@@ -179,24 +168,17 @@ async fn contents(database: &Path) -> Result<Contents, RestoreError> {
     }
 }
 
-async fn any_row(connection: &mut SqliteConnection) -> Result<bool, sqlx::Error> {
+fn any_row(connection: &Connection) -> rusqlite::Result<bool> {
     // Skips the full-text indexes. They have internal rows, but no data of their own.
-    let tables: Vec<String> = sqlx::query_scalar(
+    let mut tables = connection.prepare(
         "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite~_%' ESCAPE '~'
          AND name <> '_sqlx_migrations' AND name NOT LIKE 'memory~_words%' ESCAPE '~'
          AND name NOT LIKE 'learned~_words%' ESCAPE '~'",
-    )
-    .fetch_all(&mut *connection)
-    .await?;
-    for table in tables {
-        let statement = format!(
-            "SELECT EXISTS (SELECT 1 FROM \"{}\")",
-            table.replace('"', "\"\"")
-        );
-        if sqlx::query_scalar(sqlx::AssertSqlSafe(statement))
-            .fetch_one(&mut *connection)
-            .await?
-        {
+    )?;
+    for table in tables.query_map([], |row| row.get::<_, String>(0))? {
+        let table = table?.replace('"', "\"\"");
+        let statement = format!("SELECT EXISTS (SELECT 1 FROM \"{table}\")");
+        if connection.query_row(&statement, [], |row| row.get(0))? {
             return Ok(true);
         }
     }
@@ -204,18 +186,12 @@ async fn any_row(connection: &mut SqliteConnection) -> Result<bool, sqlx::Error>
 }
 
 /// Fails if another program has the database open. Moves the log into the file.
-async fn alone(database: &Path) -> Result<(), RestoreError> {
-    let options = SqliteConnectOptions::new()
-        .filename(database)
-        .busy_timeout(PATIENCE);
-    let mut connection = options.connect().await.map_err(Error::from)?;
-    let mode: Result<String, sqlx::Error> = sqlx::query_scalar("PRAGMA journal_mode = DELETE")
-        .fetch_one(&mut connection)
-        .await;
-    let exclusive = sqlx::raw_sql("BEGIN EXCLUSIVE; ROLLBACK")
-        .execute(&mut connection)
-        .await;
-    let _ = connection.close().await;
+fn alone(database: &Path) -> Result<(), RestoreError> {
+    let connection = Connection::open(database).map_err(Error::from)?;
+    connection.busy_timeout(PATIENCE).map_err(Error::from)?;
+    let mode: rusqlite::Result<String> =
+        connection.query_row("PRAGMA journal_mode = DELETE", [], |row| row.get(0));
+    let exclusive = connection.execute_batch("BEGIN EXCLUSIVE; ROLLBACK");
     let kept_log = mode.as_ref().is_ok_and(|mode| mode != "delete");
     if kept_log || mode.as_ref().is_err_and(is_locked) || exclusive.as_ref().is_err_and(is_locked) {
         return Err(RestoreError::InUse);
@@ -225,64 +201,50 @@ async fn alone(database: &Path) -> Result<(), RestoreError> {
 
 /// Brings the copy's schema up to date and verifies all of its runs. Returns the number of runs, and
 /// what is wrong with them.
-async fn verified(copy: &Path) -> Result<(u64, Vec<String>), RestoreError> {
-    let options = SqliteConnectOptions::new()
-        .filename(copy)
-        .journal_mode(SqliteJournalMode::Delete)
-        .foreign_keys(true);
-    let mut connection = options.connect().await.map_err(damage)?;
-    let found: Vec<String> = sqlx::query_scalar("PRAGMA integrity_check(3)")
-        .fetch_all(&mut connection)
-        .await
-        .map_err(damage)?;
-    if found != ["ok"] {
-        return Err(RestoreError::Damaged(format!(
-            "SQLite finds: {}",
-            found.join("; ")
-        )));
+fn verified(copy: &Path) -> Result<(u64, Vec<String>), RestoreError> {
+    let mut connection = SqliteConnection(Connection::open(copy).map_err(damage)?);
+    let pragmas = "PRAGMA journal_mode = DELETE; PRAGMA foreign_keys = TRUE";
+    connection.0.execute_batch(pragmas).map_err(damage)?;
+    let found = connection.query_now(INTEGRITY, &[]).map_err(damage)?;
+    if let Some(found) = faults(&found)? {
+        return Err(RestoreError::Damaged(format!("SQLite finds: {found}")));
     }
     let known = SqliteStore::latest();
-    match version(&mut connection).await.map_err(damage)? {
+    match version(&connection.0).map_err(damage)? {
         None => return Err(RestoreError::NotABackup("it holds no Conclave database")),
         Some(found) if found > known => return Err(RestoreError::Newer { found, known }),
         Some(_) => {}
     }
-    migrator().run(&mut connection).await.map_err(Error::from)?;
-    let runs = prove_all(&mut connection).await?;
-    connection.close().await.map_err(damage)?;
-    Ok(runs)
+    migrate::run(&mut connection.0)?;
+    prove_all(&connection)
 }
 
-async fn version(connection: &mut SqliteConnection) -> Result<Option<i64>, sqlx::Error> {
-    let tables: i64 = sqlx::query_scalar(
+fn version(connection: &Connection) -> rusqlite::Result<Option<i64>> {
+    let tables: i64 = connection.query_row(
         "SELECT COUNT(*) FROM sqlite_schema WHERE name IN ('_sqlx_migrations', 'runs', 'entries')",
-    )
-    .fetch_one(&mut *connection)
-    .await?;
+        [],
+        |row| row.get(0),
+    )?;
     if tables < 3 {
         return Ok(None);
     }
-    sqlx::query_scalar(reads::SCHEMA)
-        .fetch_one(connection)
-        .await
+    connection.query_row(reads::SCHEMA, [], |row| row.get(0))
 }
 
-async fn prove_all(connection: &mut SqliteConnection) -> Result<(u64, Vec<String>), RestoreError> {
+fn prove_all(connection: &SqliteConnection) -> Result<(u64, Vec<String>), RestoreError> {
     let (mut before, mut count, mut damaged): (Option<String>, u64, _) = (None, 0, vec![]);
     loop {
         let statement =
             "SELECT * FROM runs WHERE ($1 IS NULL OR id < $1) ORDER BY id DESC LIMIT $2";
         let values = vec![before.clone().into(), PAGE.into()];
-        let page = connection.rows(statement, values).await;
-        let page = page.map_err(failed)?;
+        let page = connection.query_now(statement, &values).map_err(damage)?;
         for row in &page {
             let id = row.text("id").map_err(corrupt)?;
-            let values = vec![id.as_str().into(), 0.into()];
-            let found = connection.rows(reads::ENTRIES, values).await;
-            let found = found.map_err(failed)?;
-            let learned = connection.row(reads::LEARNED_FROM, vec![id.as_str().into()]);
-            let learned = learned.await.map_err(failed)?;
-            let learned = learned.as_ref().map(rows::learned).transpose();
+            let found = connection.query_now(reads::ENTRIES, &[id.as_str().into(), 0.into()]);
+            let found = found.map_err(damage)?;
+            let learned = connection.query_now(reads::LEARNED_FROM, &[id.as_str().into()]);
+            let learned = learned.map_err(damage)?;
+            let learned = learned.first().map(rows::learned).transpose();
             let read = rows::run(row).and_then(|row| {
                 let entries = rows::entries(row.id, 0, &found)?;
                 prove_with_learned(&row, &entries, learned)
@@ -388,37 +350,27 @@ fn at(path: &Path) -> impl FnOnce(std::io::Error) -> RestoreError {
     |error| RestoreError::File { path, error }
 }
 
-fn code(error: &sqlx::Error) -> Option<i32> {
-    // The low byte is the primary result code, <https://www.sqlite.org/rescode.html>.
-    error
-        .as_database_error()?
-        .code()?
-        .parse::<i32>()
-        .ok()
-        .map(|code| code & 0xff)
-}
-
-fn is_locked(error: &sqlx::Error) -> bool {
-    matches!(code(error), Some(5 | 6))
+fn is_locked(error: &rusqlite::Error) -> bool {
+    use ErrorCode::{DatabaseBusy, DatabaseLocked};
+    matches!(
+        error.sqlite_error_code(),
+        Some(DatabaseBusy | DatabaseLocked)
+    )
 }
 
 /// Converts an error of the copy. It means that the backup is damaged, unless the disk failed.
-fn damage(error: sqlx::Error) -> RestoreError {
-    match (code(&error), &error) {
-        (Some(10 | 13), _) => Error::from(error).into(),
-        (Some(26), _) => RestoreError::Damaged("it is no SQLite database".into()),
-        (Some(code), _) => RestoreError::Damaged(format!("SQLite error {code}")),
-        (None, sqlx::Error::ColumnDecode { .. } | sqlx::Error::Decode(_)) => {
-            RestoreError::Damaged("a value of the wrong kind".into())
+fn damage(error: rusqlite::Error) -> RestoreError {
+    let Some(code) = error.sqlite_error() else {
+        return RestoreError::Damaged("a value of the wrong kind".into());
+    };
+    match code.code {
+        ErrorCode::SystemIoFailure | ErrorCode::DiskFull => Error::from(error).into(),
+        ErrorCode::NotADatabase => RestoreError::Damaged("it is no SQLite database".into()),
+        _ => {
+            // The low byte is the primary result code, <https://www.sqlite.org/rescode.html>.
+            let primary = code.extended_code & 0xff;
+            RestoreError::Damaged(format!("SQLite error {primary}"))
         }
-        (None, _) => Error::from(error).into(),
-    }
-}
-
-fn failed(failure: Failure) -> RestoreError {
-    match failure {
-        Failure::Database(error) => damage(error),
-        other => Error::from(other).into(),
     }
 }
 

@@ -15,11 +15,11 @@ use futures_util::FutureExt as _;
 use rusqlite::OpenFlags;
 use tokio::sync::oneshot;
 
-use super::connection::WriteConnection;
+use super::connection::SqliteConnection;
 use super::{LOG_PAGES, SqliteBounds};
 use crate::journal::Error;
 use crate::journal::database::{Durability, Work};
-use crate::journal::unavailable::reason;
+use crate::journal::error::{Unavailable, reason};
 
 /// The most transactions that share a commit.
 const MAX_SHARED: usize = 256;
@@ -45,6 +45,8 @@ impl Writer {
         connection.busy_timeout(bounds.patience)?;
         connection.set_prepared_statement_cache_capacity(COMPILED);
         connection.pragma_update(None, "foreign_keys", true)?;
+        // What is deleted is overwritten.
+        connection.pragma_update(None, "secure_delete", true)?;
         // If `vacuum` is not called, a commit moves the pages once the log has this size.
         connection.pragma_update(None, "wal_autocheckpoint", LOG_PAGES)?;
         if let Some(pages) = bounds.most_pages {
@@ -52,13 +54,15 @@ impl Writer {
         }
         let (queue, jobs) = channel();
         let thread = WriterThread {
-            connection: WriteConnection(connection),
+            connection: SqliteConnection(connection),
             durability: None,
         };
         let thread = std::thread::Builder::new()
             .name("sqlite-writer".into())
             .spawn(move || thread.work(&jobs))
-            .map_err(|error| Error::Unavailable(format!("no thread for it: {}", error.kind())))?;
+            .map_err(|error| {
+                Error::Unavailable(format!("no thread for it: {}", error.kind()).into())
+            })?;
         Ok(Self {
             queue: Some(queue),
             thread: Some(thread),
@@ -75,7 +79,7 @@ impl Writer {
     where
         I: Send + 'static,
         T: Send + 'static,
-        W: for<'a> Fn(&'a mut WriteConnection, &'a I) -> Work<'a, T> + Send + 'static,
+        W: for<'a> Fn(&'a mut SqliteConnection, &'a I) -> Work<'a, T> + Send + 'static,
     {
         let (done, result) = oneshot::channel();
         let job = Transaction {
@@ -110,7 +114,7 @@ trait Job: Send {
     fn is_abandoned(&self) -> bool;
 
     /// Does the work. Returns true if it succeeded.
-    fn attempt(&mut self, connection: &mut WriteConnection) -> bool;
+    fn attempt(&mut self, connection: &mut SqliteConnection) -> bool;
 
     /// Forgets the result, because the work was undone.
     fn forget(&mut self);
@@ -131,7 +135,7 @@ impl<I, T, W> Job for Transaction<I, T, W>
 where
     I: Send + 'static,
     T: Send + 'static,
-    W: for<'a> Fn(&'a mut WriteConnection, &'a I) -> Work<'a, T> + Send + 'static,
+    W: for<'a> Fn(&'a mut SqliteConnection, &'a I) -> Work<'a, T> + Send + 'static,
 {
     fn durability(&self) -> Durability {
         self.durability
@@ -141,7 +145,7 @@ where
         self.done.is_closed()
     }
 
-    fn attempt(&mut self, connection: &mut WriteConnection) -> bool {
+    fn attempt(&mut self, connection: &mut SqliteConnection) -> bool {
         // This connection answers at once, so the work never waits.
         let result = (self.work)(connection, &self.input).now_or_never();
         let result = result.map(|done| done.map_err(Error::from));
@@ -167,7 +171,7 @@ where
 }
 
 struct WriterThread {
-    connection: WriteConnection,
+    connection: SqliteConnection,
     /// The durability that the connection is set to.
     durability: Option<Durability>,
 }
@@ -175,9 +179,9 @@ struct WriterThread {
 /// Why no transaction was committed.
 enum Uncommitted {
     /// None could begin.
-    NotBegun(String),
+    NotBegun(Unavailable),
     /// All were rolled back.
-    RolledBack(String),
+    RolledBack(Unavailable),
 }
 
 impl WriterThread {

@@ -15,13 +15,13 @@ use url::Url;
 use super::http::HttpClient;
 use super::{ChatModel, ChatReply, ChatRequest, Error};
 use crate::domain::Provider;
-use unsupported::{Learned, Parameter, Unsupported, unsupported_by};
+use unsupported::{Parameter, RejectedParameters, Unsupported, unsupported_by};
 
 /// Client for all models of one OpenAI-compatible server.
 pub(super) struct OpenAi {
     http: HttpClient,
     dialect: request::Dialect,
-    learned: Learned,
+    rejected: RejectedParameters,
 }
 
 impl OpenAi {
@@ -35,7 +35,7 @@ impl OpenAi {
         Ok(OpenAi {
             http: HttpClient::new(provider, connect_timeout, key, fixed, endpoint)?,
             dialect: request::Dialect::of(provider),
-            learned: Learned::default(),
+            rejected: RejectedParameters::default(),
         })
     }
 }
@@ -46,14 +46,14 @@ impl ChatModel for OpenAi {
     /// without it, within the same time. No provider bills for such a rejection.
     async fn chat(&self, request: &ChatRequest) -> Result<ChatReply, Error> {
         let until = Instant::now() + request.timeout;
-        let mut not = self.learned.of(request);
-        let first = match self.attempt(request, &not).await {
+        let mut unsupported = self.rejected.of(request);
+        let first = match self.attempt(request, &unsupported).await {
             Err(error) if error.is_about_the_body() => error,
             done => return done,
         };
         let (mut last, mut rejected) = (first.clone(), 0);
-        while let Some(parameter) = self.unsupported(request, &not, &last) {
-            not.insert(parameter);
+        while let Some(parameter) = self.unsupported(request, &unsupported, &last) {
+            unsupported.insert(parameter);
             rejected += 1;
             let again = ChatRequest {
                 // Another body needs another key.
@@ -61,12 +61,16 @@ impl ChatModel for OpenAi {
                 timeout: until.saturating_duration_since(Instant::now()),
                 ..request.clone()
             };
-            match self.attempt(&again, &not).await {
+            match self.attempt(&again, &unsupported).await {
                 Err(error) if error.is_about_the_body() => last = error,
                 Ok(reply) => {
                     let model = &request.model;
-                    tracing::warn!(model, unsupported = ?not, "the server does not support every parameter");
-                    self.learned.keep(request, not);
+                    tracing::warn!(
+                        model,
+                        ?unsupported,
+                        "the server does not support every parameter"
+                    );
+                    self.rejected.keep(request, unsupported);
                     return Ok(reply);
                 }
                 failed => return failed,
@@ -77,8 +81,12 @@ impl ChatModel for OpenAi {
 }
 
 impl OpenAi {
-    async fn attempt(&self, request: &ChatRequest, not: &Unsupported) -> Result<ChatReply, Error> {
-        let body = request::to_wire(request, self.dialect, not);
+    async fn attempt(
+        &self,
+        request: &ChatRequest,
+        unsupported: &Unsupported,
+    ) -> Result<ChatReply, Error> {
+        let body = request::to_wire(request, self.dialect, unsupported);
         self.http.post::<stream::Streamed>(request, &body).await
     }
 
@@ -86,11 +94,12 @@ impl OpenAi {
     fn unsupported(
         &self,
         request: &ChatRequest,
-        not: &Unsupported,
+        unsupported: &Unsupported,
         rejection: &Error,
     ) -> Option<Parameter> {
-        let body = serde_json::to_value(request::to_wire(request, self.dialect, not)).ok()?;
-        unsupported_by(not, &body, rejection.said()?)
+        let body =
+            serde_json::to_value(request::to_wire(request, self.dialect, unsupported)).ok()?;
+        unsupported_by(unsupported, &body, rejection.said()?)
     }
 }
 

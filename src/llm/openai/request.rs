@@ -132,10 +132,10 @@ struct ImageUrl {
 pub(super) fn to_wire<'a>(
     request: &'a ChatRequest,
     dialect: Dialect,
-    not: &Unsupported,
+    unsupported: &Unsupported,
 ) -> Body<'a> {
     let settings = request.settings;
-    let takes = |parameter| !not.contains(&parameter);
+    let takes = |parameter| !unsupported.contains(&parameter);
     let limit = Some(request.max_tokens);
     let has_new_name = (dialect.server == Server::Vendor) == takes(Parameter::LimitName);
     let mut body = Body {

@@ -79,9 +79,9 @@ pub(super) fn unsupported_by(
 /// What a server does not support for each model, as far as this process has learned it. It may take
 /// one schema and not another, so a schema is known by its name.
 #[derive(Debug, Default)]
-pub(super) struct Learned(Mutex<BTreeSet<(String, Option<String>, Parameter)>>);
+pub(super) struct RejectedParameters(Mutex<BTreeSet<(String, Option<String>, Parameter)>>);
 
-impl Learned {
+impl RejectedParameters {
     pub fn of(&self, request: &ChatRequest) -> Unsupported {
         let schema = request.schema.as_ref().map(|schema| &schema.name);
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -162,7 +162,7 @@ mod tests {
             }),
             ..ChatRequest::sample()
         };
-        let (plan, learned) = (asks("m", "plan"), Learned::default());
+        let (plan, learned) = (asks("m", "plan"), RejectedParameters::default());
         learned.keep(&plan, [Parameter::Temperature].into());
         learned.keep(&plan, [Parameter::Schema].into());
         let both = [Parameter::Temperature, Parameter::Schema].into();

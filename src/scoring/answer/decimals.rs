@@ -24,9 +24,12 @@ impl DecimalSign {
     }
 }
 
-/// Returns the numbers of a text that have a sign inside. Left out are those with commas in brackets,
-/// which may be lists, those with letters around, those that may be a date or a time and have a full
-/// stop or colon behind, and those with a hyphen behind ("2,3-dimethylbutane").
+/// Returns the numbers of a text that have a sign inside, without these:
+///
+/// - with commas and in brackets, which may be lists;
+/// - next to letters;
+/// - before a full stop or colon, if they may be a date or a time;
+/// - before a hyphen ("2,3-dimethylbutane").
 fn figures(text: &str) -> impl Iterator<Item = &str> {
     static FIGURE: LazyLock<Regex> = LazyLock::new(|| pattern(r"\d+(?:[.,]\d+)+"));
     FIGURE.find_iter(text).filter_map(|found| {

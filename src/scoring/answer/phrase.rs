@@ -47,27 +47,32 @@ enum Place {
     Bracketed,
 }
 
-/// The kinds of words in `verdicts.tsv`, by their column.
-const YES: usize = 1;
-const NO: usize = 2;
-const NOT: usize = 3;
+/// A list of words in `verdicts.tsv`, in the order of its columns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum WordList {
+    Yes,
+    No,
+    Negation,
+}
 
-static VERDICTS: LazyLock<FxHashSet<(usize, &'static str)>> = LazyLock::new(|| {
+static VERDICTS: LazyLock<FxHashSet<(WordList, &'static str)>> = LazyLock::new(|| {
+    let lists = [WordList::Yes, WordList::No, WordList::Negation];
     let rows = include_str!("verdicts.tsv").lines();
     let rows = rows.filter(|line| !line.starts_with('#'));
-    let columns = rows.flat_map(|row| row.split('\t').enumerate());
+    // The first column is the language.
+    let columns = rows.flat_map(|row| lists.into_iter().zip(row.split('\t').skip(1)));
     columns
-        .flat_map(|(kind, words)| words.split_whitespace().map(move |word| (kind, word)))
+        .flat_map(|(list, words)| words.split_whitespace().map(move |word| (list, word)))
         .collect()
 });
 
-fn is(word: &str, kind: usize) -> bool {
-    VERDICTS.contains(&(kind, word))
+fn is_of(word: &str, list: WordList) -> bool {
+    VERDICTS.contains(&(list, word))
 }
 
 /// True for a word that denies: "not", "nicht".
 pub fn is_negation(word: &str) -> bool {
-    is(word, NOT)
+    is_of(word, WordList::Negation)
 }
 
 /// Returns yes or no, if the text is such a word or begins with one and punctuation: "Ja, das
@@ -82,7 +87,7 @@ pub fn yes_no(text: &str) -> Option<bool> {
         return None;
     }
     let word = word.to_lowercase();
-    match (is(&word, YES), is(&word, NO)) {
+    match (is_of(&word, WordList::Yes), is_of(&word, WordList::No)) {
         (true, false) => Some(true),
         (false, true) => Some(false),
         _ => None,
@@ -377,7 +382,9 @@ impl Phrase {
     }
 
     fn denied(&self) -> bool {
-        self.words.iter().any(|word| is(word, NOT))
+        self.words
+            .iter()
+            .any(|word| is_of(word, WordList::Negation))
     }
 
     /// True if it has all words of `short`, in their order: "A beats B" is not "B beats A".

@@ -8,7 +8,8 @@ use std::sync::LazyLock;
 use super::normalize::{Answer, parse, undress};
 use super::options::{Options, letter_of};
 use super::phrase;
-use crate::text::{MAX_BYTES, clip, count_words, read_markdown, sentences};
+use crate::text::{MAX_BYTES, clip, count_words, pattern, read_markdown, sentences};
+use regex::Regex;
 
 /// A text of at most this number of words may be its own answer.
 const MAX_BARE_WORDS: usize = 6;
@@ -176,15 +177,23 @@ fn announced(text: &str) -> Option<String> {
     announcements(text).find_map(pick)
 }
 
-/// Returns the bare answer at the start of a sentence: all of it, the clause before the first
-/// break, or its only figure.
+/// Returns the bare answer at the start of a sentence: its figure before words and a calculation, the
+/// result of its calculation, all of it, the clause before the first break, or its only figure.
 fn pick(rest: &str) -> Option<String> {
+    // "5 because 2 * 5 + 3 = 13", and not "5 apples + 3 apples = 8 apples".
+    static REASONED: LazyLock<Regex> =
+        LazyLock::new(|| pattern(r"^(\S*\d\S*?)(?:\.| \p{L}[\p{L} ]+) [\d(].*="));
     let text = undress(rest);
-    let after_equals = text.rsplit_once('=').map(|(_, value)| value.trim());
-    let breaks = [", ", "; ", " (", " – ", " — ", " - "];
+    let breaks = [", ", "; ", " (", " – ", " — ", " - ", "，", "；", "（"];
     let end = breaks.iter().filter_map(|sign| text.find(sign)).min();
     let clause = end.and_then(|at| text.get(..at));
-    let candidates = [after_equals, Some(text.as_str())];
+    let head = clause.unwrap_or(&text);
+    let reasoned = REASONED.captures(head).and_then(|found| found.get(1));
+    let result = head.rsplit_once('=').map(|(_, value)| value.trim());
+    // "12, because 12 * 12 = 144".
+    let explained = clause.filter(|head| !head.contains('=') && text.contains('='));
+    let whole = explained.unwrap_or(&text);
+    let candidates = [reasoned.map(|it| it.as_str()), result, Some(whole)];
     if let Some(value) = candidates.into_iter().flatten().find(|text| is_value(text)) {
         return Some(value.to_owned());
     }
@@ -315,6 +324,13 @@ mod tests {
             ("उत्तर 13:45 है।", "उत्तर 13:45 है।"),
             ("A: 12. B: 30. C: 25. The answer is C.", "C"),
             ("The answer is before 2010.", "before 2010"),
+            ("The answer is 12, because 12 * 12 = 144.", "12"),
+            ("The answer is 5 because 2 * 5 + 3 = 13.", "5"),
+            ("The answer is 408. 17 * 20 = 340 and 17 * 4 = 68.", "408"),
+            ("The answer is plan B, because 12 * 9 = 108.", "plan B"),
+            ("The answer is 5 apples + 3 apples = 8 apples.", "8 apples"),
+            ("Die Antwort ist nein, denn 7 * 13 = 91.", "nein"),
+            ("答案是12，因为12 * 12 = 144。", "12"),
             (
                 "Antwort: 9. November 1989. Danach fiel die Mauer.",
                 "9. November 1989",

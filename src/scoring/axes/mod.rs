@@ -46,6 +46,7 @@ use crate::domain::{Axes, Axis, Obtained, Tag, Unit};
 use crate::text::{
     MAX_BYTES, WordRuns, clip, collapse_whitespace, figures, names, ratio, share_in,
 };
+pub(super) use axis_builder::Measure;
 use axis_builder::{AxisBuilder, ramp};
 
 /// The panel-wide data that the axes need.
@@ -56,9 +57,9 @@ pub(super) struct Context<'a> {
     pub claims: &'a [Claim<'a>],
     pub cross_checked: bool,
     /// For each part of the request, the agents that answer it.
-    pub parts: &'a [Part],
+    pub parts: Vec<Part>,
     /// The countable demands of the request, each with the agents that satisfy it.
-    pub demands: &'a [Part],
+    pub demands: Vec<Part>,
 }
 
 /// Returns the axes of the output at an index of the panel.
@@ -84,8 +85,8 @@ fn coherence(
     context: &Context<'_>,
 ) -> AxisBuilder {
     let mut tally = AxisBuilder::new(Axis::Coherence, 12.0);
-    let wrong = (reading.path.wrong + reading.path.stray) as f64;
-    tally.add("false_equations", wrong, -(4.0 * wrong).min(8.0));
+    let wrong = (reading.path.wrong + reading.path.unconnected) as f64;
+    tally.add(Measure::FalseEquations, wrong, -(4.0 * wrong).min(8.0));
     if !reading.counts() {
         return tally;
     }
@@ -97,25 +98,29 @@ fn coherence(
     if one_answer && answered > 0 && reading.answer.is_some() {
         // One that failed may have given another answer.
         let share = ratio(group.map_or(0, others), answered + context.agreement.lost);
-        tally.add_from_peers("peer_answer", share, -10.0 + 19.0 * share);
+        tally.add_from_peers(Measure::PeerAnswer, share, -10.0 + 19.0 * share);
     }
     if let Some(group) = group {
-        tally.record("support", support(group, context.agreement), 0.0);
-        tally.record("checked", group.checked, 0.0);
-        tally.record("cross_check", group.verdict, 0.0);
+        tally.record(Measure::Support, support(group, context.agreement), 0.0);
+        tally.record(Measure::Checked, group.checked, 0.0);
+        tally.record(Measure::CrossCheck, group.verdict, 0.0);
     }
     if !own.is_empty() {
         let supported = share_of(own, |claim| !claim.supported_by.is_empty());
-        tally.add_from_peers("claims_supported", supported, -5.0 + 11.0 * supported);
+        tally.add_from_peers(Measure::ClaimsSupported, supported, -5.0 + 11.0 * supported);
         let contradicted = share_of(own, |claim| claim.is_contested());
-        tally.add_from_peers("claims_contradicted", contradicted, -10.0 * contradicted);
+        tally.add_from_peers(
+            Measure::ClaimsContradicted,
+            contradicted,
+            -10.0 * contradicted,
+        );
     }
     if peers(at, context).next().is_some() && !reading.figures.is_empty() {
         let is_of_peer = |it: &&String| peers(at, context).any(|peer| peer.figures.contains(*it));
         let is_known = |it: &&String| context.request.figures.contains(*it) || is_of_peer(it);
         let known = reading.figures.iter().filter(is_known).count();
         let share = ratio(known, reading.figures.len());
-        tally.add_from_peers("shared_figures", share, -2.0 + 5.0 * share);
+        tally.add_from_peers(Measure::SharedFigures, share, -2.0 + 5.0 * share);
     }
     tally
 }
@@ -137,8 +142,8 @@ const ON_TOPIC: f64 = 0.06;
 fn alignment(at: usize, reading: &ParsedOutput<'_>, context: &Context<'_>) -> AxisBuilder {
     let mut tally = AxisBuilder::new(Axis::Alignment, 12.0);
     if context.cross_checked && !context.parts.is_empty() {
-        let share = share_of(context.parts, |(_, agents)| agents.contains(&at));
-        tally.add_from_peers("parts", share, -6.0 + 14.0 * share);
+        let share = share_of(&context.parts, |(_, agents)| agents.contains(&at));
+        tally.add_from_peers(Measure::Parts, share, -6.0 + 14.0 * share);
     } else {
         let shared = |other: &WordRuns| {
             let shorter = reading.pairs.distinct().min(other.distinct());
@@ -146,18 +151,18 @@ fn alignment(at: usize, reading: &ParsedOutput<'_>, context: &Context<'_>) -> Ax
         };
         let with_peers = peers(at, context).map(|peer| shared(&peer.pairs));
         let most = with_peers.fold(shared(&context.request.pairs), f64::max);
-        tally.add_from_peers("on_topic", most, 8.0 * ramp(most, 0.0, ON_TOPIC));
+        tally.add_from_peers(Measure::OnTopic, most, 8.0 * ramp(most, 0.0, ON_TOPIC));
     }
     if !context.demands.is_empty() {
-        let share = share_of(context.demands, |(_, keep)| keep.contains(&at));
-        tally.add("demands", share, -6.0 + 8.0 * share);
+        let share = share_of(&context.demands, |(_, keep)| keep.contains(&at));
+        tally.add(Measure::Demands, share, -6.0 + 8.0 * share);
     }
     if context.agreement.one_answer {
         let (gives, points) = match reading.answer {
             Some(_) => (1.0, 5.0),
             None => (0.0, -4.0),
         };
-        tally.add("final_answer", gives, points);
+        tally.add(Measure::FinalAnswer, gives, points);
     }
     tally
 }
@@ -188,7 +193,7 @@ fn verifiability(reading: &ParsedOutput<'_>, own: &[&Claim<'_>], request: &Reque
     if !bases.is_empty() {
         let mean = bases.iter().sum::<f64>() / bases.len() as f64;
         let each = if mean < 0.0 { 3.0 } else { 5.0 };
-        tally.add("basis", mean, each * mean);
+        tally.add(Measure::Basis, mean, each * mean);
     }
     let code = |wanted: Soundness| {
         reading
@@ -198,20 +203,24 @@ fn verifiability(reading: &ParsedOutput<'_>, own: &[&Claim<'_>], request: &Reque
             .count()
     };
     let steps_hold = if path.wrong > 0 { 0 } else { path.right };
-    for (name, count, each) in [
-        ("steps_hold", steps_hold, 3.0),
-        ("steps_fail", path.wrong, -6.0),
-        ("code_parses", code(Soundness::Parsed), 3.0),
-        ("code_broken", code(Soundness::Broken), -6.0),
-        ("bad_dates", reading.bad_dates, -3.0),
+    for (measure, count, each) in [
+        (Measure::StepsHold, steps_hold, 3.0),
+        (Measure::StepsFail, path.wrong, -6.0),
+        (Measure::CodeParses, code(Soundness::Parsed), 3.0),
+        (Measure::CodeBroken, code(Soundness::Broken), -6.0),
+        (Measure::BadDates, reading.bad_dates, -3.0),
     ] {
-        tally.add(name, count as f64, each * MAX_COUNTED.min(count as f64));
+        tally.add(measure, count as f64, each * MAX_COUNTED.min(count as f64));
     }
-    tally.add("not_given", not_given, -6.0 * MAX_COUNTED.min(not_given));
+    tally.add(
+        Measure::NotGiven,
+        not_given,
+        -6.0 * MAX_COUNTED.min(not_given),
+    );
     if !own.is_empty() {
         let mean = own.iter().map(|claim| claim.verdict).sum::<f64>() / own.len() as f64;
         tally.add_from_peers(
-            "claims_hold",
+            Measure::ClaimsHold,
             mean,
             -4.0 + if mean < 0.0 { 8.0 * mean } else { 12.0 * mean },
         );
@@ -290,11 +299,11 @@ fn density(reading: &ParsedOutput<'_>, request: &Request) -> AxisBuilder {
     } else {
         reading.news
     };
-    let told = news * ramp(novel, 0.25, 0.6);
-    tally.add("novelty", told, 13.0 * told);
+    let informative = news * ramp(novel, 0.25, 0.6);
+    tally.add(Measure::Novelty, informative, 13.0 * informative);
     let runs = reading.words.len().saturating_sub(5);
     let copied = ratio(request.sixes.count_in(&reading.words), runs);
-    tally.add("copied", copied, -12.0 * ramp(copied, 0.2, 0.8));
+    tally.add(Measure::Copied, copied, -12.0 * ramp(copied, 0.2, 0.8));
     tally
 }
 
@@ -307,12 +316,12 @@ fn compliance(reading: &ParsedOutput<'_>) -> AxisBuilder {
         Obtained::Text => 0.5,
         Obtained::Repaired => 0.0,
     };
-    tally.add("schema", schema, 7.0 * schema);
+    tally.add(Measure::Schema, schema, 7.0 * schema);
     if output.truncated {
-        tally.add("truncated", 1.0, -5.0);
+        tally.add(Measure::Truncated, 1.0, -5.0);
     }
     if !output.role_matches {
-        tally.add("wrong_role", 1.0, -4.0);
+        tally.add(Measure::WrongRole, 1.0, -4.0);
     }
     for (kind, most) in [
         (FlagKind::LeakedPrompt, -8.0),
@@ -320,7 +329,7 @@ fn compliance(reading: &ParsedOutput<'_>) -> AxisBuilder {
         (FlagKind::JudgeAttack, -16.0),
     ] {
         let weight = reading.screening.weight(kind);
-        tally.add(kind.into_str(), weight, most * weight);
+        tally.add(Measure::Flag(kind), weight, most * weight);
     }
     tally
 }

@@ -1,7 +1,7 @@
 //! Finds the stated equations that lead to the final answer. Other equations earn nothing, because
 //! "2 + 2 = 4" proves no answer.
 
-use crate::scoring::expr::{Equation, Verdict};
+use crate::scoring::expr::{Equation, Recomputed};
 
 /// The result of recomputing the stated equations.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -11,7 +11,7 @@ pub(in crate::scoring) struct Path {
     /// Equations on the way to the answer that do not hold.
     pub wrong: usize,
     /// False equations elsewhere.
-    pub stray: usize,
+    pub unconnected: usize,
     /// True if the equation that states the answer itself holds; `None` without one.
     pub last: Option<bool>,
 }
@@ -34,11 +34,13 @@ impl Path {
 pub(in crate::scoring) fn path_to(answer: Option<f64>, equations: &[Equation]) -> Path {
     let mut needed: Vec<f64> = answer.into_iter().collect();
     let mut out = Path::default();
-    let clear = equations.iter().filter(|it| it.verdict != Verdict::Unclear);
+    let clear = equations
+        .iter()
+        .filter(|it| it.recomputed != Recomputed::Unclear);
     for step in clear.rev() {
-        let holds = step.verdict == Verdict::Right;
+        let holds = step.recomputed == Recomputed::Right;
         let Some(at) = needed.iter().position(|value| near(*value, step.stated)) else {
-            out.stray += usize::from(!holds);
+            out.unconnected += usize::from(!holds);
             continue;
         };
         if at == 0 {
@@ -69,10 +71,10 @@ mod tests {
         let step = |operands: &[f64], stated, holds| Equation {
             operands: operands.to_vec(),
             stated,
-            verdict: if holds {
-                Verdict::Right
+            recomputed: if holds {
+                Recomputed::Right
             } else {
-                Verdict::Wrong
+                Recomputed::Wrong
             },
         };
         let steps = [
@@ -83,7 +85,7 @@ mod tests {
         ];
         let found = |answer| {
             let path = path_to(answer, &steps);
-            (path.right, path.wrong, path.stray, path.last)
+            (path.right, path.wrong, path.unconnected, path.last)
         };
         assert_eq!(found(Some(55.2)), (2, 0, 1, Some(true)));
         assert_eq!(found(Some(9.0)), (0, 0, 1, None));

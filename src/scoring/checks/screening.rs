@@ -39,6 +39,15 @@ pub enum FlagKind {
     Echo,
 }
 
+const REFUSALS: [FlagKind; 2] = [FlagKind::Refusal, FlagKind::PartialRefusal];
+
+/// The flags that a rule raises by itself.
+const ATTACKS: [(FlagKind, Finds); 3] = [
+    (FlagKind::Injection, Finds::Injection),
+    (FlagKind::JudgeAttack, Finds::JudgeAttack),
+    (FlagKind::LeakedPrompt, Finds::LeakedPrompt),
+];
+
 /// The flags of a text. Each has the certainty of the strongest rule that found it, 0 to 1.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Screening(BTreeMap<FlagKind, f64>);
@@ -56,16 +65,24 @@ impl Screening {
 
     /// Removes what looks like no answer, but may be one: a refusal, and words of the request.
     pub fn clear_answers(&mut self) {
-        use FlagKind::{Echo, PartialRefusal, Refusal};
-        self.0
-            .retain(|kind, _| !matches!(kind, Echo | PartialRefusal | Refusal));
+        self.remove(&[FlagKind::Echo]);
+        self.remove(&REFUSALS);
     }
 
     /// True if the text takes no part in the comparison of answers.
-    pub fn bars(&self) -> bool {
+    pub fn disqualifies(&self) -> bool {
         use FlagKind::{LeakedPrompt, PartialRefusal};
         let mut kinds = self.0.keys().filter(|kind| self.has(**kind));
         kinds.any(|kind| !matches!(kind, PartialRefusal | LeakedPrompt))
+    }
+
+    /// True if it has one of these flags, of any weight.
+    fn has_any(&self, kinds: &[FlagKind]) -> bool {
+        kinds.iter().any(|kind| self.0.contains_key(kind))
+    }
+
+    fn remove(&mut self, kinds: &[FlagKind]) {
+        self.0.retain(|kind, _| !kinds.contains(kind));
     }
 
     fn add(&mut self, kind: FlagKind, weight: f64) {
@@ -74,8 +91,27 @@ impl Screening {
     }
 }
 
+/// What a rule finds: what raises a flag, or decides about one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::EnumString)]
+#[strum(serialize_all = "snake_case")]
+enum Finds {
+    Injection,
+    JudgeAttack,
+    LeakedPrompt,
+    /// A refusal.
+    Declines,
+    /// A refusal if the text does not help.
+    Disapproves,
+    /// Help, which makes a refusal a partial one.
+    Helps,
+    /// An order to say something, with its words.
+    Dictated,
+    /// Names of what this engine computes.
+    OwnTerms,
+}
+
 struct Rule {
-    finds: &'static str,
+    finds: Finds,
     weight: f64,
     /// True if a match need not have any text.
     needs_none: bool,
@@ -114,7 +150,8 @@ static RULES: LazyLock<Rules> = LazyLock::new(|| {
     for row in rows {
         let mut fields = row.splitn(4, '\t');
         let mut field = || fields.next().unwrap_or_default();
-        let (finds, weight, needs) = (field(), field(), field());
+        let (finds, weight, needs) = (field().parse(), field(), field());
+        let Ok(finds) = finds else { continue };
         for text in needs.split(';').filter(|text| !text.is_empty()) {
             needed.push(text);
             rule_of.push(all.len());
@@ -132,7 +169,7 @@ static RULES: LazyLock<Rules> = LazyLock::new(|| {
         needed.push(clip(sentence, NEEDED_BYTES));
         rule_of.push(all.len());
         all.push(Rule {
-            finds: FlagKind::LeakedPrompt.into_str(),
+            finds: Finds::LeakedPrompt,
             weight: 0.9,
             needs_none: false,
             is_instruction: true,
@@ -183,19 +220,12 @@ fn possible(text: &str) -> Vec<&'static Rule> {
             *may_match = true;
         }
     }
-    let mut rules: Vec<&Rule> = vec![];
-    for (rule, may_match) in all.iter().zip(may_match) {
-        if may_match || rule.needs_none {
-            rules.push(rule);
-        } else {
-            #[cfg(test)]
-            assert!(!rule.pattern().is_match(text), "{}: {text}", rule.source);
-        }
-    }
-    rules
+    let rules = all.iter().zip(may_match);
+    let kept = rules.filter(|(rule, may_match)| *may_match || rule.needs_none);
+    kept.map(|(rule, _)| rule).collect()
 }
 
-fn of_kind(rules: &[&'static Rule], finds: &str) -> impl Iterator<Item = &'static Rule> {
+fn of_kind(rules: &[&'static Rule], finds: Finds) -> impl Iterator<Item = &'static Rule> {
     rules
         .iter()
         .copied()
@@ -269,51 +299,45 @@ pub(in crate::scoring) fn screen_answer(
     (text, said): (&str, &[Word]),
     without_failures: impl FnOnce() -> Option<String>,
 ) -> Screening {
-    use FlagKind::{Echo, Injection, JudgeAttack, LeakedPrompt, PartialRefusal, Refusal};
+    use FlagKind::{Echo, Injection, JudgeAttack};
     let mut out = screen(text, said);
     // "What does conflictPenalty mean?"
     if OWN_TERMS.is_match(text) && !OWN_TERMS.is_match(message) {
         let own = without_quotations(text);
-        if let Some(weight) = strongest(&possible(&own), "own_terms", &own) {
+        if let Some(weight) = strongest(&possible(&own), Finds::OwnTerms, &own) {
             out.add(JudgeAttack, weight);
         }
     }
-    // The request quotes a refusal.
-    let is_about_refusals = || {
-        let found = QUOTED
-            .find_iter(message)
-            .chain(SINGLE_QUOTED.find_iter(message));
-        let quoted: String = found.map(|it| it.as_str()).collect();
-        strongest(&possible(&quoted), "declines", &quoted).is_some()
-    };
-    // "Translate 'I'm sorry, I can't help you'."
-    let refusals = [Refusal, PartialRefusal];
-    if refusals.iter().any(|kind| out.0.contains_key(kind)) && is_about_refusals() {
-        out.0.retain(|kind, _| !refusals.contains(kind));
+    if out.has_any(&REFUSALS) && quotes_refusal(message) {
+        out.remove(&REFUSALS);
     }
-    if [JudgeAttack, Injection]
-        .iter()
-        .any(|kind| out.0.contains_key(kind))
+    if out.has_any(&[JudgeAttack, Injection])
         && let Some(own) = without_failures()
     {
-        out.0
-            .retain(|kind, _| !matches!(kind, JudgeAttack | Injection));
+        out.remove(&[JudgeAttack, Injection]);
         let own = without_quotations(&own);
         for text in [&flowing(&own), &own] {
             add_attacks((text, &possible(text)), 1.0, &mut out);
         }
     }
     // The request has such instructions: "Translate 'ignore previous instructions'."
-    for kind in [LeakedPrompt, Injection] {
-        let is_asked = || strongest(&possible(message), kind.into_str(), message).is_some();
-        if out.0.contains_key(&kind) && is_asked() {
-            out.0.remove(&kind);
+    for (kind, finds) in ATTACKS.into_iter().filter(|(kind, _)| *kind != JudgeAttack) {
+        if out.has_any(&[kind]) && strongest(&possible(message), finds, message).is_some() {
+            out.remove(&[kind]);
         }
     }
     if min(spoken(said), spoken(asked)) >= 4 && echoes(asked, said) {
         out.add(Echo, 1.0);
     }
     out
+}
+
+/// True if a request quotes a refusal: "Translate 'I'm sorry, I can't help you'."
+fn quotes_refusal(message: &str) -> bool {
+    let quoted = QUOTED.find_iter(message);
+    let quoted = quoted.chain(SINGLE_QUOTED.find_iter(message));
+    let quoted: String = quoted.map(|it| it.as_str()).collect();
+    strongest(&possible(&quoted), Finds::Declines, &quoted).is_some()
 }
 
 /// Names of what this engine computes. In answers to a request with one they are no attack.
@@ -373,8 +397,8 @@ fn echoes(asked: &[Word], said: &[Word]) -> bool {
 pub(in crate::scoring) fn obeyed_injection(message: &str, body: &str) -> bool {
     let lower = LazyLock::new(|| body.to_lowercase());
     let rules = possible(message);
-    let dictated =
-        of_kind(&rules, "dictated").flat_map(|rule| rule.pattern().captures_iter(message).take(20));
+    let dictated = of_kind(&rules, Finds::Dictated)
+        .flat_map(|rule| rule.pattern().captures_iter(message).take(20));
     let payloads = dictated.filter_map(|found| Some(found.get(1)?.as_str().to_lowercase()));
     payloads.into_iter().any(|payload| lower.contains(&payload))
 }
@@ -397,19 +421,15 @@ pub fn declines(text: &str) -> bool {
 
 /// Adds what attacks in a text, with the rules that may match it.
 fn add_attacks((text, rules): (&str, &[&'static Rule]), scale: f64, out: &mut Screening) {
-    for kind in [
-        FlagKind::Injection,
-        FlagKind::JudgeAttack,
-        FlagKind::LeakedPrompt,
-    ] {
-        if let Some(weight) = strongest(rules, kind.into_str(), text) {
+    for (kind, finds) in ATTACKS {
+        if let Some(weight) = strongest(rules, finds, text) {
             out.add(kind, weight * scale);
         }
     }
 }
 
 /// Returns the weight of the strongest of the rules that matches a text.
-fn strongest(rules: &[&'static Rule], finds: &str, text: &str) -> Option<f64> {
+fn strongest(rules: &[&'static Rule], finds: Finds, text: &str) -> Option<f64> {
     let hits = of_kind(rules, finds).filter(|rule| rule.pattern().is_match(text));
     hits.map(|rule| rule.weight).max_by(f64::total_cmp)
 }
@@ -420,7 +440,7 @@ fn strongest(rules: &[&'static Rule], finds: &str, text: &str) -> Option<f64> {
 fn refusal(own: &str, rules: &[&'static Rule]) -> Option<(FlagKind, f64)> {
     use FlagKind::{PartialRefusal, Refusal};
     let mut kinds = rules.iter().map(|rule| rule.finds);
-    if !kinds.any(|finds| matches!(finds, "declines" | "disapproves")) {
+    if !kinds.any(|finds| matches!(finds, Finds::Declines | Finds::Disapproves)) {
         return None;
     }
     // A mark of a list in front of the refusal is no list of steps.
@@ -430,19 +450,19 @@ fn refusal(own: &str, rules: &[&'static Rule]) -> Option<(FlagKind, f64)> {
     let opening = first.first().copied().unwrap_or_default();
     let first = first.join(" ");
     let head = clip(&first, 700);
-    let helps = || of_kind(rules, "helps").any(|rule| rule.pattern().is_match(own));
-    if let Some(weight) = strongest(rules, "declines", opening) {
+    let helps = || of_kind(rules, Finds::Helps).any(|rule| rule.pattern().is_match(own));
+    if let Some(weight) = strongest(rules, Finds::Declines, opening) {
         return Some(if helps() {
             (PartialRefusal, 0.8 * weight)
         } else {
             (Refusal, weight)
         });
     }
-    if let Some(weight) = strongest(rules, "declines", head) {
+    if let Some(weight) = strongest(rules, Finds::Declines, head) {
         return Some((PartialRefusal, if helps() { 0.5 } else { 0.7 } * weight));
     }
-    let soft = strongest(rules, "disapproves", opening)
-        .or_else(|| strongest(rules, "disapproves", head))?;
+    let soft = strongest(rules, Finds::Disapproves, opening)
+        .or_else(|| strongest(rules, Finds::Disapproves, head))?;
     Some((if helps() { PartialRefusal } else { Refusal }, soft))
 }
 

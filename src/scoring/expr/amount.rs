@@ -3,7 +3,7 @@
 use super::lexer::{Grouping, Kind, Notation, lex};
 use super::parser::Parser;
 use super::units::{self, Measure};
-use super::value::Reading;
+use super::value::Interpretation;
 
 /// A number as written, with all its parts.
 #[derive(Debug, Clone, PartialEq)]
@@ -45,7 +45,7 @@ impl Amount {
 /// quantity in several units has the last one.
 pub fn amount(text: &str) -> Option<Amount> {
     let tokens = lex(text, Notation::Prose);
-    let mut parser = Parser::of(&tokens, Notation::Prose, Reading::LITERAL);
+    let mut parser = Parser::of(&tokens, Notation::Prose, Interpretation::LITERAL);
     let quantity = parser.amount()?;
     let figure = *parser.parts.figures.last()?;
     let value = match parser.parts.figures.len() {

@@ -17,7 +17,7 @@ use super::latex::plain;
 use super::lexer::{Kind, Notation, Relation, Sign, Token, lex};
 use super::parser::{Parser, Parts};
 use super::units::{NONE, Unit};
-use super::value::{Figure, Quantity, Reading};
+use super::value::{Figure, Interpretation, Quantity};
 use super::words::{self, Role, is_counter_script};
 use crate::text::{clip, pattern};
 
@@ -25,8 +25,9 @@ use crate::text::{clip, pattern};
 const MAX_EQUATIONS: usize = 120;
 const MAX_BYTES: usize = 64_000;
 
+/// The result of recomputing an equation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
+pub enum Recomputed {
     Right,
     Wrong,
     /// It does not hold as parsed, but may mean something else.
@@ -40,14 +41,14 @@ pub struct Equation {
     pub operands: Vec<f64>,
     /// The value of the right side, in its unit.
     pub stated: f64,
-    pub verdict: Verdict,
+    pub recomputed: Recomputed,
 }
 
 /// Returns the equations of a text that can be recomputed, in order. If it names a base or a modulus,
 /// those that are wrong are left out, because they may hold there.
 pub fn equations(text: &str) -> Vec<Equation> {
     let mut found = found(text);
-    let is_wrong = |it: &Equation| it.verdict == Verdict::Wrong;
+    let is_wrong = |it: &Equation| it.recomputed == Recomputed::Wrong;
     if found.iter().any(is_wrong) && words::names_base(&crate::text::words(text)) {
         found.retain(|it| !is_wrong(it));
     }
@@ -85,16 +86,16 @@ fn found(text: &str) -> Vec<Equation> {
                 continue;
             }
             let about = relation == Relation::About;
-            let Some(verdict) = compare(&tokens, (&left, &right), about) else {
+            let Some(recomputed) = compare(&tokens, (&left, &right), about) else {
                 continue;
             };
             let operands = left.parts.figures.iter().map(|it| it.value * it.scale);
             out.push(Equation {
                 operands: operands.collect(),
                 stated: right.value.plain,
-                verdict: match verdict {
-                    Verdict::Wrong if left.doubt || right.doubt => Verdict::Unclear,
-                    verdict => verdict,
+                recomputed: match recomputed {
+                    Recomputed::Wrong if left.doubt || right.doubt => Recomputed::Unclear,
+                    recomputed => recomputed,
                 },
             });
         }
@@ -113,7 +114,7 @@ pub fn evaluate(text: &str) -> Option<f64> {
     let text = plain(text);
     let text = MIXED.replace(&text, "$1 + $2");
     let tokens = lex(&text, Notation::Prose);
-    let mut parser = Parser::of(&tokens, Notation::Prose, Reading::LITERAL);
+    let mut parser = Parser::of(&tokens, Notation::Prose, Interpretation::LITERAL);
     let value = parser.whole()?.plain;
     (parser.parts.units.is_empty() && value.is_finite()).then_some(value)
 }
@@ -228,8 +229,8 @@ impl Side {
     }
 
     /// Returns the value in another interpretation.
-    fn read(&self, tokens: &[Token<'_>], reading: Reading) -> Option<Quantity> {
-        Parser::new(tokens, self.first, self.end, reading).sum(0)
+    fn read(&self, tokens: &[Token<'_>], interpretation: Interpretation) -> Option<Quantity> {
+        Parser::new(tokens, self.first, self.end, interpretation).sum(0)
     }
 }
 
@@ -241,7 +242,7 @@ fn ending(tokens: &[Token<'_>], from: usize, end: usize) -> Option<Side> {
     let (mut tainted, mut doubt) = (false, false);
     while at < end {
         let start = at;
-        let mut parser = Parser::new(tokens, start, end, Reading::LITERAL);
+        let mut parser = Parser::new(tokens, start, end, Interpretation::LITERAL);
         let is_negative = !tainted && parser.is_sign(start, Sign::Minus) && is_tight(start + 1);
         if parser.starts(start) || is_negative && parser.starts(start + 1) {
             let value = parser.sum(0);
@@ -281,7 +282,7 @@ fn beginning(tokens: &[Token<'_>], from: usize) -> Option<Side> {
     let is_end = |token: &Token<'_>| matches!(token.kind, Kind::Relation(_) | Kind::Break);
     let run = tokens.get(from..)?.iter().position(is_end);
     let end = run.map_or(tokens.len(), |run| from + run);
-    let mut parser = Parser::new(tokens, from, end, Reading::LITERAL);
+    let mut parser = Parser::new(tokens, from, end, Interpretation::LITERAL);
     if !parser.starts(from) && !parser.is_sign(from, Sign::Minus) {
         return None;
     }
@@ -296,35 +297,41 @@ fn beginning(tokens: &[Token<'_>], from: usize) -> Option<Side> {
     Some(side)
 }
 
-/// Returns the verdict of the literal interpretation, or of another one that makes it right: with
+/// Returns the result for the literal interpretation, or of another one that makes it right: with
 /// the other decimal signs, or with a percentage of what it is added to. An equation of binary digits is
 /// unclear if it does not hold, and so is one that only holds with `^` as exclusive or. `None` if
 /// nothing is calculated or converted.
-fn compare(tokens: &[Token<'_>], (left, right): (&Side, &Side), about: bool) -> Option<Verdict> {
+fn compare(tokens: &[Token<'_>], (left, right): (&Side, &Side), about: bool) -> Option<Recomputed> {
     let values = (left.value, right.value);
     let mut literal = judge(left, right, values, about, 0.0)?;
-    if literal == Verdict::Right {
+    if literal == Recomputed::Right {
         // "1937 + 0 = 1937" says nothing of 1937.
         let is_empty = left.parts.calculates && left.is_only(right.value.plain);
-        return Some(if is_empty { Verdict::Unclear } else { literal });
+        return Some(if is_empty {
+            Recomputed::Unclear
+        } else {
+            literal
+        });
     }
     let uncertain = left.uncertainty() + right.uncertainty();
     literal = judge(left, right, values, about, uncertain)?;
     let figures = || left.parts.figures.iter().chain(&right.parts.figures);
-    let usual = Reading::LITERAL;
-    let other_signs = Reading {
+    let usual = Interpretation::LITERAL;
+    let other_signs = Interpretation {
         other_signs: true,
         ..usual
     };
-    let percent_of_sum = Reading {
+    let percent_of_sum = Interpretation {
         percent_of_sum: true,
         ..usual
     };
-    let xor = Reading { xor: true, ..usual };
-    let holds = |reading: Reading| {
-        let values = left.read(tokens, reading).zip(right.read(tokens, reading));
-        let verdict = values.and_then(|values| judge(left, right, values, about, uncertain));
-        verdict == Some(Verdict::Right)
+    let xor = Interpretation { xor: true, ..usual };
+    let holds = |interpretation: Interpretation| {
+        let values = left
+            .read(tokens, interpretation)
+            .zip(right.read(tokens, interpretation));
+        let recomputed = values.and_then(|values| judge(left, right, values, about, uncertain));
+        recomputed == Some(Recomputed::Right)
     };
     let holds_otherwise = || {
         figures().any(|it| it.other() != 1.0) && holds(other_signs)
@@ -337,9 +344,9 @@ fn compare(tokens: &[Token<'_>], (left, right): (&Side, &Side), about: bool) -> 
         is_bare && figures().all(is_digit)
     };
     Some(match literal {
-        Verdict::Right => Verdict::Right,
-        _ if holds_otherwise() => Verdict::Right,
-        _ if is_binary() || holds(xor) => Verdict::Unclear,
+        Recomputed::Right => Recomputed::Right,
+        _ if holds_otherwise() => Recomputed::Right,
+        _ if is_binary() || holds(xor) => Recomputed::Unclear,
         _ => literal,
     })
 }
@@ -354,9 +361,9 @@ fn judge(
     values: (Quantity, Quantity),
     about: bool,
     uncertain: f64,
-) -> Option<Verdict> {
-    if let Some(verdict) = by_units(left, right, &values, about) {
-        return Some(verdict);
+) -> Option<Recomputed> {
+    if let Some(recomputed) = by_units(left, right, &values, about) {
+        return Some(recomputed);
     }
     let (a, b) = (values.0.plain, values.1.plain);
     let calculates = left.parts.calculates || right.parts.calculates;
@@ -376,14 +383,14 @@ fn judge(
     let is_other = differ && !values.0.bare && !values.1.bare;
     Some(if fit.holds(a, b, 0.0, about) {
         if is_other {
-            Verdict::Unclear
+            Recomputed::Unclear
         } else {
-            Verdict::Right
+            Recomputed::Right
         }
     } else if fit.holds(a, b, uncertain + f64::max(up, cut), about || fit.divides) {
-        Verdict::Unclear
+        Recomputed::Unclear
     } else {
-        Verdict::Wrong
+        Recomputed::Wrong
     })
 }
 
@@ -451,15 +458,15 @@ impl Fit {
     }
 }
 
-/// Returns the verdict that the units give; `None` if the numbers must decide.
+/// Returns the result that the units give; `None` if the numbers must decide.
 fn by_units(
     left: &Side,
     right: &Side,
     (a, b): &(Quantity, Quantity),
     about: bool,
-) -> Option<Verdict> {
+) -> Option<Recomputed> {
     if a.mixed || b.mixed {
-        return Some(Verdict::Wrong);
+        return Some(Recomputed::Wrong);
     }
     let units = || left.parts.units.iter().chain(&right.parts.units);
     let first = units().next()?;
@@ -479,17 +486,17 @@ fn by_units(
         };
         let slack = (share * size(left, a).max(size(right, b))).max(0.6 * b.step);
         if (a.base - b.base).abs() <= slack {
-            return Some(Verdict::Right);
+            return Some(Recomputed::Right);
         }
         return Some(if a.bare || b.bare {
-            Verdict::Unclear
+            Recomputed::Unclear
         } else {
-            Verdict::Wrong
+            Recomputed::Wrong
         });
     }
     // Two units of one quantity: the bare numbers of the sides say nothing.
     let same = |u: &Unit, v: &Unit| u != v && u.measure.dimensions == v.measure.dimensions;
     units()
         .any(|u| units().any(|v| same(u, v)))
-        .then_some(Verdict::Unclear)
+        .then_some(Recomputed::Unclear)
 }

@@ -7,7 +7,7 @@
 use super::latex::plain;
 use super::lexer::{Notation, lex};
 use super::parser::Parser;
-use super::value::{POINTS, Reading};
+use super::value::{Interpretation, POINTS};
 
 /// The least number of points at which a formula must have a value.
 const MIN_POINTS: usize = 3;
@@ -48,11 +48,11 @@ pub fn read(text: &str) -> Option<Form> {
     let text = plain(text);
     let tokens = lex(&text, Notation::Formula);
     let value = |point| {
-        let reading = Reading {
+        let interpretation = Interpretation {
             point,
-            ..Reading::LITERAL
+            ..Interpretation::LITERAL
         };
-        let value = Parser::of(&tokens, Notation::Formula, reading).whole()?;
+        let value = Parser::of(&tokens, Notation::Formula, interpretation).whole()?;
         Some(value.plain)
     };
     let values: Vec<f64> = (0..POINTS).map(value).collect::<Option<_>>()?;

@@ -12,7 +12,7 @@ mod value;
 mod words;
 
 pub use amount::{Amount, amount};
-pub use equations::{Equation, Verdict, equations, evaluate};
+pub use equations::{Equation, Recomputed, equations, evaluate};
 pub use form::{Form, read};
 pub use latex::{plain_numbers, unwrapped};
 pub use units::Measure;

@@ -3,7 +3,7 @@
 
 use super::lexer::{Kind, Notation, Sign, Token};
 use super::units::{Measure, Spelling, Unit};
-use super::value::{Factor, Figure, Quantity, Reading};
+use super::value::{Factor, Figure, Interpretation, Quantity};
 use super::words::{self, Role, shares_words_with_digits};
 
 const MAX_DEPTH: usize = 16;
@@ -29,30 +29,35 @@ pub(super) struct Parser<'t, 'a> {
     end: usize,
     notation: Notation,
     pub(super) spelling: Spelling,
-    reading: Reading,
+    interpretation: Interpretation,
     pub parts: Parts,
 }
 
 impl<'t, 'a> Parser<'t, 'a> {
     /// Parses prose from a token up to another one.
-    pub fn new(tokens: &'t [Token<'a>], from: usize, end: usize, reading: Reading) -> Self {
+    pub fn new(
+        tokens: &'t [Token<'a>],
+        from: usize,
+        end: usize,
+        interpretation: Interpretation,
+    ) -> Self {
         Self {
             tokens,
             at: from,
             end,
             notation: Notation::Prose,
             spelling: Spelling::Strict,
-            reading,
+            interpretation,
             parts: Parts::default(),
         }
     }
 
     /// Parses all tokens in a notation, with the spelling of answers.
-    pub fn of(tokens: &'t [Token<'a>], notation: Notation, reading: Reading) -> Self {
+    pub fn of(tokens: &'t [Token<'a>], notation: Notation, interpretation: Interpretation) -> Self {
         Self {
             notation,
             spelling: Spelling::Careless,
-            ..Self::new(tokens, 0, tokens.len(), reading)
+            ..Self::new(tokens, 0, tokens.len(), interpretation)
         }
     }
 
@@ -99,7 +104,7 @@ impl<'t, 'a> Parser<'t, 'a> {
 
     pub(super) fn value_of(&mut self, figure: Figure) -> Quantity {
         self.parts.figures.push(figure);
-        Quantity::of(&figure, self.reading)
+        Quantity::of(&figure, self.interpretation)
     }
 
     /// Parses exactly these tokens as an expression.
@@ -225,7 +230,7 @@ impl<'t, 'a> Parser<'t, 'a> {
             self.parts.calculates = true;
             let mut next = self.product(depth)?;
             let is_percent = self.parts.figures.last().is_some_and(|it| it.percent);
-            if self.reading.percent_of_sum && is_percent && next.share && !sum.share {
+            if self.interpretation.percent_of_sum && is_percent && next.share && !sum.share {
                 next = sum.times(&next, Factor::Times);
             }
             sum = sum.plus(&if is_less { next.negated() } else { next });
@@ -327,7 +332,7 @@ impl<'t, 'a> Parser<'t, 'a> {
         let exponent = if negative { -exponent } else { exponent };
         (self.parts.calculates, self.parts.divides) = (true, true);
         // "x^2^3" is ambiguous.
-        let is_xor = self.reading.xor;
+        let is_xor = self.interpretation.xor;
         let power = |x: f64| {
             if is_xor {
                 exclusive_or(x, exponent)
@@ -382,7 +387,7 @@ impl<'t, 'a> Parser<'t, 'a> {
             _ => match function(name) {
                 Some(function) => self.argument(depth + 1).map(|it| it.map(function)),
                 None if name.chars().count() == 1 => {
-                    Some(Quantity::variable(name, self.reading.point))
+                    Some(Quantity::variable(name, self.interpretation.point))
                 }
                 None => None,
             },

@@ -2,12 +2,12 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// Returns the verdicts of a text, without those that are unclear.
-fn verdicts(text: &str) -> Vec<Verdict> {
+/// Returns the results for the equations of a text, without those that are unclear.
+fn results(text: &str) -> Vec<Recomputed> {
     equations(text)
         .into_iter()
-        .map(|equation| equation.verdict)
-        .filter(|verdict| *verdict != Verdict::Unclear)
+        .map(|equation| equation.recomputed)
+        .filter(|result| *result != Recomputed::Unclear)
         .collect()
 }
 
@@ -61,15 +61,15 @@ fn right_sums_are_found_right() {
         "ดังนั้น17×24=408บาท",
     ] {
         assert_eq!(
-            verdicts(text),
-            [Verdict::Right],
+            results(text),
+            [Recomputed::Right],
             "{text}: {:?}",
             equations(text)
         );
     }
     assert_eq!(
-        verdicts("x = 2 * 3 + 4 = 6 + 4 = 10"),
-        [Verdict::Right, Verdict::Right]
+        results("x = 2 * 3 + 4 = 6 + 4 = 10"),
+        [Recomputed::Right, Recomputed::Right]
     );
 }
 
@@ -81,20 +81,20 @@ fn sums_of_binary_numbers_and_exclusive_or_are_not_wrong() {
         "1 + 1 = 10",
         "0xFF + 1 = 0x100",
     ] {
-        assert_eq!(verdicts(text), [], "{text}");
+        assert_eq!(results(text), [], "{text}");
     }
     for text in ["6 ^ 3 = 6", "10 + 11 = 22", "5 + 5 = 12"] {
-        assert_eq!(verdicts(text), [Verdict::Wrong], "{text}");
+        assert_eq!(results(text), [Recomputed::Wrong], "{text}");
     }
 }
 
 #[test]
 fn an_equation_that_only_repeats_its_result_proves_nothing() {
     for text in ["1937 + 0 = 1937", "320 * 1 = 320", "48/1 = 48"] {
-        assert_eq!(verdicts(text), [], "{text}");
+        assert_eq!(results(text), [], "{text}");
     }
     for text in ["6 - 3 = 3", "0 * 5 = 0", "1 + 1 = 2"] {
-        assert_eq!(verdicts(text), [Verdict::Right], "{text}");
+        assert_eq!(results(text), [Recomputed::Right], "{text}");
     }
 }
 
@@ -107,7 +107,7 @@ fn a_result_is_rounded_or_cut_off_and_not_rounded_up() {
         "-2/3 = -0.66",
         "0.66 = 2/3",
     ] {
-        assert_eq!(verdicts(text), [Verdict::Right], "{text}");
+        assert_eq!(results(text), [Recomputed::Right], "{text}");
     }
     // Some round up, for example money.
     for text in [
@@ -117,22 +117,22 @@ fn a_result_is_rounded_or_cut_off_and_not_rounded_up() {
         "√2 = 1.5",
         "-1/3 = -0.4",
     ] {
-        assert_eq!(verdicts(text), [], "{text}");
+        assert_eq!(results(text), [], "{text}");
     }
-    assert_eq!(verdicts("1/3 = 0.35"), [Verdict::Wrong]);
+    assert_eq!(results("1/3 = 0.35"), [Recomputed::Wrong]);
 }
 
 #[test]
 fn temperatures_may_be_off_by_a_share_of_their_own_scale() {
-    for (text, verdict) in [
-        ("37 °C = 98.6 °F", Verdict::Right),
-        ("100 °F = 38 °C", Verdict::Right),
-        ("300 kelvin = 27 °C", Verdict::Right),
-        ("37 °C = 95 °F", Verdict::Wrong),
-        ("0 °C = 30 °F", Verdict::Wrong),
-        ("100 °F = 35 °C", Verdict::Wrong),
+    for (text, result) in [
+        ("37 °C = 98.6 °F", Recomputed::Right),
+        ("100 °F = 38 °C", Recomputed::Right),
+        ("300 kelvin = 27 °C", Recomputed::Right),
+        ("37 °C = 95 °F", Recomputed::Wrong),
+        ("0 °C = 30 °F", Recomputed::Wrong),
+        ("100 °F = 35 °C", Recomputed::Wrong),
     ] {
-        assert_eq!(verdicts(text), [verdict], "{text}");
+        assert_eq!(results(text), [result], "{text}");
     }
 }
 
@@ -144,7 +144,7 @@ fn a_percentage_may_be_one_of_what_it_is_added_to() {
         "100 € - 19% = 81 €",
         "5% + 3% = 8%",
     ] {
-        assert_eq!(verdicts(text), [Verdict::Right], "{text}");
+        assert_eq!(results(text), [Recomputed::Right], "{text}");
     }
 }
 
@@ -179,7 +179,7 @@ fn wrong_sums_are_found_wrong() {
         "よって17×24=418。",
         "所以17 × 24 = 418 個",
     ] {
-        assert_eq!(verdicts(text), [Verdict::Wrong], "{text}");
+        assert_eq!(results(text), [Recomputed::Wrong], "{text}");
     }
 }
 
@@ -191,8 +191,8 @@ fn what_rounded_operands_may_explain_is_unclear() {
         "132 + 6.6 = 138",
         "10000 / 3 = 3330",
     ] {
-        let found = equations(text).into_iter().map(|it| it.verdict);
-        assert!(found.eq([Verdict::Unclear]), "{text}");
+        let found = equations(text).into_iter().map(|it| it.recomputed);
+        assert!(found.eq([Recomputed::Unclear]), "{text}");
     }
 }
 
@@ -225,7 +225,7 @@ fn what_is_no_plain_arithmetic_is_left_alone() {
         "7 + 8 = 3 (mod 12)",
         "In base 12, 7 + 8 = 13.",
     ] {
-        assert_eq!(verdicts(text), [], "{text}");
+        assert_eq!(results(text), [], "{text}");
     }
 }
 
@@ -237,11 +237,11 @@ fn a_letter_of_any_alphabet_may_be_a_variable() {
         "3क + 12 = 2क + 24",
         "2ב + 1 = 5",
     ] {
-        assert!(!verdicts(text).contains(&Verdict::Wrong), "{text}");
+        assert!(!results(text).contains(&Recomputed::Wrong), "{text}");
     }
-    assert_eq!(verdicts("5個 + 3個 = 9個"), [Verdict::Wrong]);
-    assert_eq!(verdicts("3 م + 4 م = 8 م"), [Verdict::Wrong]);
-    assert_eq!(verdicts("5개 + 3개 = 9개"), [Verdict::Wrong]);
+    assert_eq!(results("5個 + 3個 = 9個"), [Recomputed::Wrong]);
+    assert_eq!(results("3 م + 4 م = 8 م"), [Recomputed::Wrong]);
+    assert_eq!(results("5개 + 3개 = 9개"), [Recomputed::Wrong]);
 }
 
 #[test]
@@ -255,9 +255,9 @@ fn separators_and_spaces_of_latex_are_those_of_the_number() {
         r"$1,\!500 \cdot 2 = 3\,000$",
         r"$2\,\text{km} + 500~\text{m} = 2{,}5\,\text{km}$",
     ] {
-        assert_eq!(verdicts(text), [Verdict::Right], "{text}");
+        assert_eq!(results(text), [Recomputed::Right], "{text}");
     }
-    assert_eq!(verdicts(r"$0{,}4 \cdot 10 = 7$"), [Verdict::Wrong]);
+    assert_eq!(results(r"$0{,}4 \cdot 10 = 7$"), [Recomputed::Wrong]);
 }
 
 #[test]
@@ -282,8 +282,8 @@ fn units_that_hold_are_right() {
         "$3 + 50 cents = $3.50",
     ] {
         assert_eq!(
-            verdicts(text),
-            [Verdict::Right],
+            results(text),
+            [Recomputed::Right],
             "{text}: {:?}",
             equations(text)
         );
@@ -299,7 +299,7 @@ fn units_that_do_not_hold_are_wrong() {
         "72 km/h = 25 m/s",
         "5 km + 3 kg = 8 km",
     ] {
-        assert_eq!(verdicts(text), [Verdict::Wrong], "{text}");
+        assert_eq!(results(text), [Recomputed::Wrong], "{text}");
     }
 }
 
@@ -320,7 +320,7 @@ fn careless_units_are_left_alone() {
         "5 kg * 2 m/s = 10 N",
         "10:30 = 10.5 h",
     ] {
-        assert_eq!(verdicts(text), [], "{text}");
+        assert_eq!(results(text), [], "{text}");
     }
 }
 
@@ -421,14 +421,14 @@ proptest! {
     fn sums_of_any_two_numbers_are_judged_rightly(a in -5_000i64..5_000, b in 1i64..5_000, off in 1i64..50) {
         // "48 + 0 = 48" proves nothing.
         prop_assume!(a != 0);
-        prop_assert_eq!(verdicts(&format!("{a} + {b} = {}", a + b)), vec![Verdict::Right]);
-        prop_assert_eq!(verdicts(&format!("{a} + {b} = {}", a + b + off)), vec![Verdict::Wrong]);
+        prop_assert_eq!(results(&format!("{a} + {b} = {}", a + b)), vec![Recomputed::Right]);
+        prop_assert_eq!(results(&format!("{a} + {b} = {}", a + b + off)), vec![Recomputed::Wrong]);
     }
 
     #[test]
     fn conversions_of_any_length_are_told_right_from_wrong(km in 2u32..5_000, off in 2u32..9) {
-        prop_assert_eq!(verdicts(&format!("{km} km = {} m", km * 1_000)), [Verdict::Right]);
-        prop_assert_eq!(verdicts(&format!("{km} km = {} m", km * 1_000 * off)), [Verdict::Wrong]);
+        prop_assert_eq!(results(&format!("{km} km = {} m", km * 1_000)), [Recomputed::Right]);
+        prop_assert_eq!(results(&format!("{km} km = {} m", km * 1_000 * off)), [Recomputed::Wrong]);
     }
 
     #[test]

@@ -45,7 +45,7 @@ pub(super) enum Factor {
 /// The interpretation of decimal signs and variables. A text in German writes "1.000" for a
 /// thousand.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Reading {
+pub(super) struct Interpretation {
     pub other_signs: bool,
     /// "80 + 15%" is 15 % more than 80.
     pub percent_of_sum: bool,
@@ -55,8 +55,8 @@ pub(super) struct Reading {
     pub point: usize,
 }
 
-impl Reading {
-    pub const LITERAL: Reading = Reading {
+impl Interpretation {
+    pub const LITERAL: Interpretation = Interpretation {
         other_signs: false,
         percent_of_sum: false,
         xor: false,
@@ -101,9 +101,9 @@ impl Quantity {
         }
     }
 
-    pub fn of(figure: &Figure, reading: Reading) -> Self {
+    pub fn of(figure: &Figure, interpretation: Interpretation) -> Self {
         let mut factor = figure.scale * if figure.percent { 0.01 } else { 1.0 };
-        if reading.other_signs {
+        if interpretation.other_signs {
             factor *= figure.other();
         }
         let step = match figure.decimals {

@@ -1,7 +1,7 @@
 //! Tests of the evidence about outputs: machine checks, cross-check findings, and concessions.
 
 use super::*;
-use crate::domain::{ConductKind, DISPROVED};
+use crate::domain::ConductKind;
 
 #[test]
 fn an_output_that_repeats_its_instructions_is_quarantined() {
@@ -65,7 +65,10 @@ fn a_truthful_cross_check_raises_what_holds_and_asks_about_what_is_contradicted(
     let contested = with(contradicted.clone());
     assert!(!ships(&contested), "{}", c_final(&contested));
     assert_eq!(contested.disagreements.len(), 1);
-    assert_eq!(contested.disagreements[0].positions[1].agents, ["critic"]);
+    assert_eq!(
+        contested.disagreements[0].positions[1].agents,
+        [Agent::Critic]
+    );
 
     // A claim without a text is no side of a disagreement.
     let mut blank = reports.clone();
@@ -120,7 +123,7 @@ fn a_cross_check_cannot_be_talked_into_anything() {
     assert_eq!((supported, claims.disagreements.len()), (Some(0.0), 0));
 
     let steers = crate::domain::Conduct {
-        agent: "critic".into(),
+        agent: Agent::Critic.into(),
         kind: ConductKind::Steers,
         why: String::new(),
     };
@@ -253,7 +256,7 @@ fn a_disproved_answer_is_not_valid() {
     let disproved = with(Basis::Calculation, Holds::No);
     assert_eq!(statuses(&disproved), [Status::Quarantine; 3]);
     let mut scores = disproved.scores.iter();
-    assert!(scores.all(|score| score.is_capped_by(DISPROVED)));
+    assert!(scores.all(is_disproved));
     assert!(!ships(&disproved));
 
     // The cross-check contradicts itself on one answer.

@@ -173,7 +173,8 @@ fn a_cross_check_joins_answers_only_where_values_cannot_tell() {
     let told = |given: &[&str]| {
         let mut evidence = checked(vec![]);
         let all = AGENTS.iter().take(given.len());
-        evidence.calls[0].same_answers = vec![all.map(|agent| (*agent).to_owned()).collect()];
+        evidence.calls[0].same_answers =
+            vec![all.map(|agent| (*agent).to_owned().into()).collect()];
         let judgement = judged("Which is it?", &answers(given), &evidence);
         judgement.answer_groups.len()
     };

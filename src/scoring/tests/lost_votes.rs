@@ -35,7 +35,7 @@ fn with_lost(votes: &[Vote], lost: usize) -> f64 {
         lost,
         ..Panel::default()
     };
-    c_final(&judge(&panel, &Policy::default()))
+    c_final(&judge(&panel, &ScoringPolicy::default()))
 }
 
 /// The final answer of an agent, and whether its report is weak.
@@ -137,7 +137,10 @@ fn two_sides_that_both_concede_contradict_each_other_still() {
     };
     let kept = positions(&after([yes, no, yes], &[]));
     let agents: Vec<_> = kept.map(|it| it.agents).collect();
-    assert_eq!(agents, [vec!["solver", "verifier"], vec!["critic"]]);
+    assert_eq!(
+        agents,
+        [vec![Agent::Solver, Agent::Verifier], vec![Agent::Critic]]
+    );
 
     let swapped = after([no, yes, no], &["solver", "critic", "verifier"]);
     assert!(!ships(&swapped), "{}", c_final(&swapped));

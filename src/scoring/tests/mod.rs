@@ -7,7 +7,7 @@ mod final_answers;
 mod lost_votes;
 
 use super::*;
-use crate::domain::{Basis, ClaimVerdict, Decision, Holds, PartAnswered, Tag, UnitRef};
+use crate::domain::{Agent, Basis, ClaimVerdict, Decision, Holds, PartAnswered, Tag, UnitRef};
 
 const AGENTS: [&str; 4] = ["solver", "critic", "verifier", "editor"];
 
@@ -53,7 +53,7 @@ fn answers(given: &[&str]) -> Vec<AgentReport> {
 
 fn outputs(reports: &[AgentReport], obtained: Obtained) -> Vec<Output<'_>> {
     let all = reports.iter().map(|report| Output {
-        agent: &report.agent,
+        agent: report.agent.clone().into(),
         report,
         obtained,
         truncated: false,
@@ -88,7 +88,7 @@ fn judged(message: &str, reports: &[AgentReport], evidence: &Evidence) -> Judgem
         resolutions: &evidence.resolutions,
         ..Panel::default()
     };
-    judge(&panel, &Policy::default())
+    judge(&panel, &ScoringPolicy::default())
 }
 
 fn of(message: &str, reports: &[AgentReport]) -> Judgement {
@@ -107,7 +107,7 @@ fn texts(message: &str, texts: &[&str], demands: &[Demand]) -> Judgement {
         outputs: outputs(&reports, Obtained::Text),
         ..Panel::default()
     };
-    judge(&panel, &Policy::default())
+    judge(&panel, &ScoringPolicy::default())
 }
 
 fn c_final(judgement: &Judgement) -> f64 {
@@ -131,7 +131,7 @@ fn labels(judgement: &Judgement) -> Vec<&str> {
 }
 
 fn verdict(claim: &str, supported: &[&str], contradicted: &[&str], holds: Holds) -> ClaimVerdict {
-    let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+    let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned().into()).collect();
     ClaimVerdict {
         claim: claim.parse::<UnitRef>().unwrap(),
         supported_by: names(supported),
@@ -143,10 +143,9 @@ fn verdict(claim: &str, supported: &[&str], contradicted: &[&str], holds: Holds)
 }
 
 fn call(claims: Vec<ClaimVerdict>) -> CrossCheck {
-    let agents = AGENTS
+    let agents = AGENTS[..3]
         .iter()
-        .take(3)
-        .map(|agent| (*agent).to_owned())
+        .map(|agent| (*agent).to_owned().into())
         .collect();
     let parts = vec![PartAnswered {
         part: "what is asked".into(),

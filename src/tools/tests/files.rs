@@ -40,7 +40,7 @@ fn a_file_is_created_read_written_and_put_back() {
 }
 
 #[tokio::test]
-async fn a_finished_step_has_its_change_whatever_is_written_behind_it() {
+async fn a_finished_step_has_its_change_whatever_is_written_later() {
     let place = Place::with(&[("a.txt", "one")], |_| None);
     let step = place.step(FileWrite, &["a.txt", "two"]).unwrap();
     let old = before(&step).await;

@@ -5,6 +5,8 @@ use std::os::unix::fs::symlink;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use futures_util::FutureExt as _;
+
 use super::super::call::Toolbox;
 use super::super::output::ToolError;
 use super::super::tool::Tool::FileSearch;
@@ -138,9 +140,11 @@ async fn steps_that_change_files_wait_for_those_of_another_process() {
     let place = Place::new();
     // It has a handle of the folder and a mutex of its own, as another process has.
     let other = Toolbox::open(&place.inside(""), |_| None).unwrap();
-    let alone = place.toolbox.alone().await;
-    let waited = tokio::time::timeout(Duration::from_millis(100), other.alone()).await;
-    assert!(waited.is_err(), "two at once");
-    drop(alone);
-    other.alone().await;
+    let lock = place.toolbox.lock_workspace().await;
+    assert!(
+        other.lock_workspace().now_or_never().is_none(),
+        "two at once"
+    );
+    drop(lock);
+    other.lock_workspace().await;
 }

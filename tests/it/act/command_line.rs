@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::act::{keys, proposal, proposing};
+use crate::act::{keys, proposes, proposing};
 use crate::cli::run;
 use crate::support::process::conclave;
 use crate::support::{MockProvider, TestApp};
@@ -76,9 +76,11 @@ async fn the_command_line_acts_without_a_key_and_agrees_with_http() {
 #[tokio::test]
 async fn the_command_line_proposes_confirms_and_talks_to_a_service() {
     let provider = MockProvider::start().await;
-    provider.reply_with(
-        "proposal",
-        proposal("memory.add", json!({ "content": "buy rope" }), 0.94),
+    proposes(
+        &provider,
+        "memory.add",
+        json!({ "content": "buy rope" }),
+        0.94,
     );
     let app = TestApp::with(&provider, proposing()).await;
     let folder = TempDir::new().unwrap();

@@ -5,7 +5,7 @@ use conclave::journal::{Ending, Event, Transcript};
 use serde_json::{Value, json};
 
 use crate::act::{Answer, act, confirm, keys, post, proposing, said};
-use crate::support::{MockProvider, Scenario, Setup, TestApp};
+use crate::support::{MockProvider, Scenario, Setup, TestApp, sent};
 
 #[tokio::test]
 async fn clear_texts_are_executed_by_fixed_rules_and_no_model_is_asked() {
@@ -200,11 +200,8 @@ async fn a_message_that_is_not_understood_executes_nothing() {
     );
     assert_eq!(provider.calls().len(), 0);
     // The stub proposer is asked and proposes nothing.
-    let stub = TestApp::with(
-        &provider,
-        Setup::default().env("VICTUS_ENABLE_LLM_FALLBACK", "true"),
-    )
-    .await;
+    let setup = Setup::default().env("VICTUS_ENABLE_LLM_FALLBACK", "true");
+    let stub = TestApp::with(&provider, setup).await;
     let declined = act(&stub, "ada", "tell me a story").await;
     assert_eq!(declined.body["error"], "unknown_intent");
     assert_eq!(declined.keys, ["accepted", "proposed", "finished"]);
@@ -373,12 +370,8 @@ async fn an_action_is_a_run_with_a_journal_and_no_chat() {
     );
     let journal = app.get(&format!("/api/runs/{run}/journal")).await.1;
     assert_eq!(journal["verified"], json!(true));
-    let stream = app
-        .client
-        .get(format!("{}/api/runs/{run}/events", app.url))
-        .send()
+    let stream = sent(app.request("GET", &format!("/api/runs/{run}/events")))
         .await
-        .unwrap()
         .text()
         .await
         .unwrap();
@@ -415,11 +408,8 @@ async fn a_narration_asks_nothing_even_if_the_plan_or_the_gate_would() {
 #[tokio::test]
 async fn the_committee_tells_a_narrated_action_and_cannot_change_its_dice() {
     let provider = MockProvider::start().await;
-    let app = TestApp::with(
-        &provider,
-        Setup::default().set("/policy/actions", json!({ "narration": true })),
-    )
-    .await;
+    let setup = Setup::default().set("/policy/actions", json!({ "narration": true }));
+    let app = TestApp::with(&provider, setup).await;
     act(&app, "ben", "(( not in the story ))").await;
     act(&app, "ben", "remember that my pin is 471147").await;
     act(&app, "ben", "/do climb the tower").await;

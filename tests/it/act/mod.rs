@@ -11,7 +11,7 @@ use conclave::journal::{self, Event};
 use serde_json::{Value, json};
 
 use crate::support::app::PLANTED_KEY;
-use crate::support::{Setup, TestApp};
+use crate::support::{MockProvider, Setup, TestApp};
 
 /// Returns the body of an action of `user` in the guild `g1`.
 pub fn said(user: &str, message: &str) -> Value {
@@ -130,6 +130,11 @@ pub fn proposing() -> Setup {
 )]
 pub fn proposal(action: &str, args: Value, confidence: f64) -> Value {
     json!({ "ok": true, "confidence": confidence, "action": action, "args": args, "reason": "it sounds like it", "alternatives": [] })
+}
+
+/// Lets the model propose this command.
+pub fn proposes(provider: &MockProvider, action: &str, args: Value, confidence: f64) {
+    provider.reply_with("proposal", proposal(action, args, confidence));
 }
 
 /// Returns the names of an object's fields, in order.

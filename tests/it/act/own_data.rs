@@ -1,6 +1,6 @@
 //! What a player has stored: several characters, parts of sheets, lists, deletions, and the limit.
 
-use super::{Answer, act, confirm, post, proposal, proposing, said};
+use super::{Answer, act, confirm, post, proposes, proposing, said};
 use crate::support::app::database_of;
 use crate::support::{MockProvider, Setup, TestApp};
 use serde_json::{Value, json};
@@ -106,7 +106,7 @@ async fn only_a_json_object_of_the_user_replaces_a_sheet() {
         refused(&act(&app, "ada", text).await);
     }
     let args = json!({ "name": "Kor", "ancestry": "elf", "level": 8 });
-    provider.reply_with("proposal", proposal("sheet.create", args, 0.99));
+    proposes(&provider, "sheet.create", args, 0.99);
     let offered = act(&app, "ada", "Kor is an elf now").await;
     refused(&confirm(&app, "ada", &offered).await);
     // A line of a part of the sheet is not a line of the answer, unless it is quoted.
@@ -223,9 +223,11 @@ async fn a_model_proposes_no_deletion() {
     let provider = MockProvider::start().await;
     let app = TestApp::with(&provider, proposing()).await;
     act(&app, "ada", "remember that the duke hates dogs").await;
-    provider.reply_with(
-        "proposal",
-        proposal("memory.delete", json!({ "memory": "duke" }), 0.99),
+    proposes(
+        &provider,
+        "memory.delete",
+        json!({ "memory": "duke" }),
+        0.99,
     );
     let answer = act(&app, "ada", "get rid of the thing with the duke").await;
     assert_eq!(answer.body["error"], "unknown_intent");
@@ -380,6 +382,25 @@ async fn actions_of_one_user_at_the_same_time_lose_nothing_and_pass_no_limit() {
     let answers = futures_util::future::join_all(creates).await;
     let stored = answers.iter().filter(|it| it.body["executed"] == true);
     assert_eq!(stored.count(), 20);
+}
+
+#[tokio::test]
+async fn proposals_executed_at_the_same_time_pass_no_limit() {
+    let provider = MockProvider::start().await;
+    let memory = json!({ "content": "x".repeat(60) });
+    proposes(&provider, "memory.add", memory, 0.95);
+    let limits = json!({ "userBytes": 100, "userPerMinute": 10_000, "userBurst": 1_000 });
+    let setup = proposing()
+        .env("PROPOSER_ALLOW_AUTOEXEC", "true")
+        .set("/policy/actions", limits);
+    let app = TestApp::with(&provider, setup).await;
+    let texts: Vec<String> = (0..6)
+        .map(|n| format!("well, rope {n} and so on"))
+        .collect();
+    let adds = texts.iter().map(|text| act(&app, "ada", text));
+    let answers = futures_util::future::join_all(adds).await;
+    let stored = answers.iter().filter(|it| it.body["executed"] == true);
+    assert_eq!(stored.count(), 1);
 }
 
 #[tokio::test]

@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 
+use conclave::app::Confirmation;
 use conclave::journal::Event;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::act::{
-    act, confirm, confirm_with_key, keys, post, post_with_key, proposal, proposing, said,
+    Answer, act, confirm, confirm_with_key, keys, post, post_with_key, proposal, proposes,
+    proposing, said,
 };
 use crate::support::{MockProvider, TestApp};
 
@@ -38,7 +40,7 @@ async fn a_model_gives_arguments_as_a_list_of_texts() {
 async fn an_argument_that_is_listed_twice_executes_nothing() {
     let provider = MockProvider::start().await;
     let args = json!([{ "name": "content", "value": "a" }, { "name": "content", "value": "b" }]);
-    provider.reply_with("proposal", proposal("memory.add", args, 0.99));
+    proposes(&provider, "memory.add", args, 0.99);
     let setup = proposing().env("PROPOSER_ALLOW_AUTOEXEC", "true");
     let app = TestApp::with(&provider, setup).await;
     let declined = act(&app, "ada", "zap thirteen").await;
@@ -83,67 +85,53 @@ async fn only_a_reply_of_exact_json_is_executed_without_a_question() {
     }
 }
 
-#[tokio::test]
-async fn a_proposal_waits_for_its_users_confirmation_and_is_executed_once() {
-    let provider = MockProvider::start().await;
-    provider.reply_with(
-        "proposal",
-        proposal(
-            "memory.add",
-            json!({ "content": "buy rope", "query": null }),
-            0.94,
-        ),
-    );
-    let app = TestApp::with(&provider, proposing()).await;
+/// Has a memory offered to Ada.
+async fn rope_offered(provider: &MockProvider) -> (TestApp, Answer) {
+    let args = json!({ "content": "buy rope", "query": null });
+    proposes(provider, "memory.add", args, 0.94);
+    let app = TestApp::with(provider, proposing()).await;
     let offered = act(&app, "ada", "rope would be good to have, keep it in mind").await;
-    assert_eq!(
-        keys(&offered.body),
-        [
-            "intent",
-            "mode",
-            "proposed_action",
-            "executed",
-            "result",
-            "actions",
-            "proposal"
-        ]
-    );
-    assert_eq!(
-        offered.body["proposed_action"],
-        json!({ "action": "memory.add", "args": { "content": "buy rope" }, "confidence": 0.94, "reason": "it sounds like it" })
-    );
-    assert_eq!(
-        offered.body["intent"]["parameters"],
-        json!({ "content": "buy rope" })
-    );
-    assert_eq!(
-        (&offered.body["executed"], &offered.body["result"]),
-        (&json!(false), &Value::Null)
-    );
-    assert_eq!(offered.body["actions"], json!([]));
-    assert_eq!(
-        offered.gates(),
-        ["allowlist", "schema", "policy", "auto_execution!"]
-    );
-    assert_eq!(
-        offered.keys[..4],
-        ["accepted", "claimed/1", "sent:proposal", "settled:proposal"]
-    );
-    assert_eq!(
-        act(&app, "ada", "/memory search rope").await.body["actions"][0]["result"]["memories"],
-        json!([])
-    );
+    (app, offered)
+}
 
-    assert_eq!(
-        confirm(&app, "ben", &offered).await.status,
-        404,
-        "another user's is not found"
-    );
+/// Returns how many memories of Ada are about rope.
+async fn ropes(app: &TestApp) -> usize {
+    let found = act(app, "ada", "/memory search rope").await;
+    let memories = &found.body["actions"][0]["result"]["memories"];
+    memories.as_array().unwrap().len()
+}
+
+#[tokio::test]
+async fn a_proposal_waits_for_its_users_confirmation() {
+    let provider = MockProvider::start().await;
+    let (app, offered) = rope_offered(&provider).await;
+    let names = "intent mode proposed_action executed result actions proposal";
+    assert_eq!(keys(&offered.body).join(" "), names);
+    let args = json!({ "content": "buy rope" });
+    let expected = json!({ "action": "memory.add", "args": args, "confidence": 0.94, "reason": "it sounds like it" });
+    assert_eq!(offered.body["proposed_action"], expected);
+    assert_eq!(offered.body["intent"]["parameters"], args);
+    assert_eq!(offered.body["executed"], json!(false));
+    assert_eq!(offered.body["result"], Value::Null);
+    assert_eq!(offered.body["actions"], json!([]));
+    let gates = ["allowlist", "schema", "policy", "auto_execution!"];
+    assert_eq!(offered.gates(), gates);
+    let begun = ["accepted", "claimed/1", "sent:proposal", "settled:proposal"];
+    assert_eq!(offered.keys[..4], begun);
+    assert_eq!(ropes(&app).await, 0);
+    let of_another = confirm(&app, "ben", &offered).await;
+    assert_eq!(of_another.status, 404, "another user's is not found");
+    let taken = provider.complaints();
+    assert_eq!(taken, [""; 0], "a vendor would have taken the schema");
+}
+
+#[tokio::test]
+async fn a_confirmed_proposal_is_executed_once() {
+    let provider = MockProvider::start().await;
+    let (app, offered) = rope_offered(&provider).await;
     let done = confirm(&app, "ada", &offered).await;
-    assert_eq!(
-        (done.status, &done.body["executed"], &done.body["mode"]),
-        (200, &json!(true), &json!("llm_proposal"))
-    );
+    assert_eq!((done.status, &done.body["executed"]), (200, &json!(true)));
+    assert_eq!(done.body["mode"], "llm_proposal");
     assert_eq!(done.body["result"]["text"], "Remembered: buy rope");
     assert_eq!(done.body["actions"][0]["action"], "memory.add");
     let Event::Accepted(accepted) = &done.events[0] else {
@@ -151,41 +139,25 @@ async fn a_proposal_waits_for_its_users_confirmation_and_is_executed_once() {
     };
     assert_eq!(accepted.parent(), offered.run);
     let again = confirm(&app, "ada", &offered).await;
-    assert_eq!(
-        (again.status, &again.body["type"]),
-        (409, &json!("urn:conclave:problem:proposal-gone"))
-    );
-    let found = act(&app, "ada", "/memory search rope").await;
-    assert_eq!(
-        found.body["actions"][0]["result"]["memories"]
-            .as_array()
-            .unwrap()
-            .len(),
-        1
-    );
+    assert_eq!(again.status, 409);
+    assert_eq!(again.body["type"], "urn:conclave:problem:proposal-gone");
+    assert_eq!(ropes(&app).await, 1);
     assert_eq!(provider.count_step("proposal"), 1);
-    assert_eq!(
-        provider.complaints(),
-        [""; 0],
-        "a vendor would have taken the schema"
-    );
     let mut body = said("ada", "");
     body.as_object_mut().unwrap().remove("message");
-    let unknown = post(
-        &app,
-        &format!("/api/act/proposals/{}/confirm", done.run.unwrap()),
-        &body,
-    )
-    .await;
+    let path = format!("/api/act/proposals/{}/confirm", done.run.unwrap());
+    let unknown = post(&app, &path, &body).await;
     assert_eq!(unknown.status, 404, "an action without a proposal has none");
 }
 
 #[tokio::test]
 async fn a_confirmation_without_a_channel_applies_to_the_original_one() {
     let provider = MockProvider::start().await;
-    provider.reply_with(
-        "proposal",
-        proposal("memory.add", json!({ "content": "buy rope" }), 0.94),
+    proposes(
+        &provider,
+        "memory.add",
+        json!({ "content": "buy rope" }),
+        0.94,
     );
     let app = TestApp::with(&provider, proposing()).await;
     let offered = act(&app, "ada", "rope, keep it in mind").await;
@@ -206,9 +178,11 @@ async fn a_confirmation_without_a_channel_applies_to_the_original_one() {
 #[tokio::test]
 async fn a_hundred_concurrent_confirmations_execute_a_proposal_once() {
     let provider = MockProvider::start().await;
-    provider.reply_with(
-        "proposal",
-        proposal("memory.add", json!({ "content": "buy rope" }), 0.94),
+    proposes(
+        &provider,
+        "memory.add",
+        json!({ "content": "buy rope" }),
+        0.94,
     );
     let setup = proposing().set(
         "/policy/actions",
@@ -241,10 +215,7 @@ async fn a_hundred_concurrent_confirmations_execute_a_proposal_once() {
 #[tokio::test]
 async fn a_failed_confirmation_leaves_the_proposal_open() {
     let provider = MockProvider::start().await;
-    provider.reply_with(
-        "proposal",
-        proposal("sheet.show", json!({ "name": "Aria" }), 0.94),
-    );
+    proposes(&provider, "sheet.show", json!({ "name": "Aria" }), 0.94);
     let setup = proposing().set(
         "/policy/actions",
         json!({ "userPerMinute": 1000, "userBurst": 1000 }),
@@ -269,10 +240,7 @@ async fn a_failed_confirmation_leaves_the_proposal_open() {
 
     // The first of a hundred confirmations changes the data. The others are told that they
     // conflict.
-    provider.reply_with(
-        "proposal",
-        proposal("sheet.create", json!({ "name": "Bo" }), 0.94),
-    );
+    proposes(&provider, "sheet.create", json!({ "name": "Bo" }), 0.94);
     let offered = act(&app, "ada", "Bo would be a good one").await;
     let all =
         futures_util::future::join_all((0..100).map(|_| confirm(&app, "ada", &offered))).await;
@@ -297,10 +265,7 @@ async fn a_failed_confirmation_leaves_the_proposal_open() {
 #[tokio::test]
 async fn a_repeated_confirmation_with_the_same_key_gets_the_stored_result() {
     let provider = MockProvider::start().await;
-    provider.reply_with(
-        "proposal",
-        proposal("roll", json!({ "expression": "3d6" }), 0.7),
-    );
+    proposes(&provider, "roll", json!({ "expression": "3d6" }), 0.7);
     let app = TestApp::with(&provider, proposing()).await;
     let offered = act(&app, "ada", "dice, go").await;
     // Also if they come at the same time.
@@ -332,10 +297,7 @@ async fn a_repeated_confirmation_with_the_same_key_gets_the_stored_result() {
 #[tokio::test]
 async fn a_proposal_expires() {
     let provider = MockProvider::start().await;
-    provider.reply_with(
-        "proposal",
-        proposal("roll", json!({ "expression": "1d6" }), 0.7),
-    );
+    proposes(&provider, "roll", json!({ "expression": "1d6" }), 0.7);
     let folder = Arc::new(TempDir::new().unwrap());
     let app = TestApp::on(&provider, proposing(), Arc::clone(&folder)).await;
     let offered = act(&app, "ada", "dice, go").await;
@@ -352,7 +314,13 @@ async fn a_proposal_expires() {
     let late = conclave::app::App::start(config, conclave::clock::Clock::fixed(later))
         .await
         .unwrap();
-    let confirmation = serde_json::from_value(said("ada", "x")).unwrap();
+    let body = said("ada", "x");
+    let confirmation = Confirmation {
+        source: serde_json::from_value(body["source"].clone()).unwrap(),
+        user: serde_json::from_value(body["user"].clone()).unwrap(),
+        context: serde_json::from_value(body["context"].clone()).unwrap(),
+        choice: 1,
+    };
     let confirmed = late.confirm(offered.run.unwrap(), confirmation, None).await;
     let refused = confirmed.unwrap_err();
     assert_eq!(refused.to_string(), "the proposal has expired");

@@ -10,7 +10,7 @@ use tempfile::TempDir;
 
 use crate::act::{act, post_with_key, proposing, said};
 use crate::support::process::Home;
-use crate::support::{Fault, MockProvider, TestApp, client, until};
+use crate::support::{Fault, MockProvider, TestApp, client, sent, until};
 
 #[tokio::test]
 async fn an_action_whose_process_died_is_ended_and_not_executed_later() {
@@ -24,7 +24,7 @@ async fn an_action_whose_process_died_is_ended_and_not_executed_later() {
     let run = {
         let app = TestApp::with_store(&provider, setup, Arc::clone(&folder), store, owner).await;
         let body = said("ada", "hm, what now");
-        let request = app.client.post(format!("{}/api/act", app.url)).json(&body);
+        let request = app.request("POST", "/api/act").json(&body);
         let request = request.header("idempotency-key", "k");
         tokio::select! {
             answer = request.send() => panic!("{answer:?}"),
@@ -43,12 +43,8 @@ async fn an_action_whose_process_died_is_ended_and_not_executed_later() {
     };
     assert_eq!(provider.state().in_flight, 1);
     // The process has died: its lease expires at once.
-    let pool = sqlx::SqlitePool::connect(&format!("sqlite://{}", path.display()))
-        .await
-        .unwrap();
-    sqlx::query("UPDATE runs SET lease_until_ms = 0")
-        .execute(&pool)
-        .await
+    let raw = rusqlite::Connection::open(&path).unwrap();
+    raw.execute_batch("UPDATE runs SET lease_until_ms = 0")
         .unwrap();
     let app = TestApp::on(&provider, proposing(), folder).await;
     app.app.keep_recovering();
@@ -85,7 +81,7 @@ async fn the_client_of_a_cancelled_action_is_told_so() {
         until(async || provider.state().in_flight == 1).await;
         let listed = app.get("/api/runs?kind=action").await.1;
         let id = listed["runs"][0]["id"].as_str().unwrap();
-        let request = app.client.delete(format!("{}/api/runs/{id}", app.url));
+        let request = app.request("DELETE", &format!("/api/runs/{id}"));
         request.send().await.unwrap();
     };
     let (answer, ()) = tokio::join!(act(&app, "ada", "hm, what now"), cancelled);
@@ -101,7 +97,7 @@ fn an_action_executed_before_a_crash_is_reported_as_executed() {
     use conclave::domain::{ActionMode, CommandName};
     use conclave::journal::{Executed, Parsed};
     let mut accepted = crate::store::new_run(1, None, "rope").accepted;
-    accepted.action = Some(conclave::journal::ActionIntake::default());
+    accepted.action = Some(conclave::journal::ActionSubmission::default());
     let parsed = Parsed {
         command: CommandName::MemoryAdd,
         arguments: json!({ "content": "rope" }),
@@ -140,12 +136,10 @@ async fn actions_and_their_changes_survive_kills_of_the_process() {
         let mut said_so = said(&format!("u{round}"), "");
         for n in 0..15 {
             said_so["message"] = json!(format!("remember that wagon {n} is full"));
-            let response = client
+            let request = client
                 .post(format!("{}/api/act", service.url))
-                .json(&said_so)
-                .send()
-                .await
-                .unwrap();
+                .json(&said_so);
+            let response = sent(request).await;
             assert_eq!(
                 response.json::<Value>().await.unwrap()["executed"],
                 json!(true)

@@ -3,7 +3,7 @@
 use conclave::journal::{Event, RunFilter};
 use serde_json::{Value, json};
 
-use crate::act::{act, post, proposal, proposing, said};
+use crate::act::{act, post, proposal, proposes, proposing, said};
 use crate::support::{MockProvider, TestApp};
 
 #[tokio::test]
@@ -90,11 +90,8 @@ async fn a_repaired_proposal_is_offered_and_never_executed() {
     for (text, executed) in texts {
         let provider = MockProvider::start().await;
         provider.reply_text("proposal", text.clone());
-        let app = TestApp::with(
-            &provider,
-            proposing().env("PROPOSER_ALLOW_AUTOEXEC", "true"),
-        )
-        .await;
+        let setup = proposing().env("PROPOSER_ALLOW_AUTOEXEC", "true");
+        let app = TestApp::with(&provider, setup).await;
         let answer = act(&app, "ada", "well, Bob and so on").await;
         assert_eq!(
             answer.keys.contains(&"executed".to_owned()),
@@ -154,7 +151,7 @@ async fn a_model_may_name_commands_and_arguments_as_people_write_them() {
     ];
     for (action, args, read) in cases {
         let provider = MockProvider::start().await;
-        provider.reply_with("proposal", proposal(action, args, 0.94));
+        proposes(&provider, action, args, 0.94);
         let app = TestApp::with(&provider, proposing()).await;
         let answer = act(&app, "ada", "well, you know what").await;
         assert_eq!(
@@ -175,62 +172,38 @@ async fn every_gate_stops_its_cases_and_the_journal_names_it() {
         "proposerCommands": ["roll", "memory.add", "sheet.create"],
         "guilds": { "g1": { "commands": ["roll", "memory.search", "memory.add"] } },
     });
-    let cases = [
-        (proposal("bananas", json!({}), 0.9), vec!["allowlist!"]),
-        (proposal("help", json!({}), 0.9), vec!["allowlist!"]),
-        (
-            proposal("sheet.create", json!({ "name": "Aria" }), 0.9),
-            vec!["allowlist", "schema", "policy!"],
-        ),
-        (
-            proposal("roll", json!({ "expression": "rm -rf /" }), 0.9),
-            vec!["allowlist", "schema!"],
-        ),
-        (
-            proposal("roll", json!({ "expression": "99999d6" }), 0.9),
-            vec!["allowlist", "schema!"],
-        ),
-        (
-            proposal("roll", json!({}), 0.9),
-            vec!["allowlist", "schema!"],
-        ),
-        (
-            proposal("roll", json!({ "expression": "1d6", "user": "ben" }), 0.9),
-            vec!["allowlist", "schema!"],
-        ),
-        (
-            proposal("roll", json!({ "expression": ["1d6"] }), 0.9),
-            vec!["allowlist", "schema!"],
-        ),
-        (
-            proposal("roll", json!({ "expression": "1d6", "content": "x" }), 0.9),
-            vec!["allowlist", "schema!"],
-        ),
-        (
-            proposal("memory.add", json!({ "content": " \n " }), 0.9),
-            vec!["allowlist", "schema!"],
-        ),
-        (
-            proposal("roll", json!({ "expression": "1d6" }), 0.9),
-            vec!["allowlist", "schema", "policy", "auto_execution!"],
-        ),
-    ];
-    for (reply, gates) in cases {
+    let table = r#"bananas | {} | allowlist!
+        help | {} | allowlist!
+        sheet.create | { "name": "Aria" } | allowlist schema policy!
+        roll | { "expression": "rm -rf /" } | allowlist schema!
+        roll | { "expression": "99999d6" } | allowlist schema!
+        roll | {} | allowlist schema!
+        roll | { "expression": "1d6", "user": "ben" } | allowlist schema!
+        roll | { "expression": ["1d6"] } | allowlist schema!
+        roll | { "expression": "1d6", "content": "x" } | allowlist schema!
+        memory.add | { "content": " \n " } | allowlist schema!
+        roll | { "expression": "1d6" } | allowlist schema policy auto_execution!"#;
+    for row in table.lines() {
+        let cells: Vec<&str> = row.split(" | ").map(str::trim).collect();
+        let [action, args, gates] = cells[..] else {
+            panic!("{row}")
+        };
+        let args = serde_json::from_str(args).unwrap();
         let provider = MockProvider::start().await;
-        provider.reply_with("proposal", reply.clone());
+        proposes(&provider, action, args, 0.9);
         let app = TestApp::with(&provider, proposing().set("/policy/actions", rules.clone())).await;
         let answer = act(&app, "ada", "something unclear").await;
-        assert_eq!(answer.gates(), gates, "{reply}");
-        let stopped = gates.len() < 4;
-        assert_eq!(
-            answer.body["error"] == "unknown_intent",
-            stopped,
-            "{}",
-            answer.body
-        );
+        assert_eq!(answer.gates().join(" "), gates, "{row}");
+        let is_stopped = !gates.ends_with("auto_execution!");
+        let is_unknown = answer.body["error"] == "unknown_intent";
+        assert_eq!(is_unknown, is_stopped, "{}", answer.body);
         assert!(!answer.keys.contains(&"executed".to_owned()));
     }
-    // These replies fit no schema: a wrong type, an unknown key, no JSON, and an empty text.
+}
+
+#[tokio::test]
+async fn a_reply_that_is_no_proposal_stops_at_the_schema() {
+    // A wrong type, and an unknown key.
     for reply in [
         json!({ "ok": true, "confidence": 7, "action": "roll", "args": { "expression": "1d6" }, "reason": "", "alternatives": [] }),
         json!({ "ok": true, "confidence": 0.9, "action": { "name": "roll" }, "args": {}, "reason": "", "alternatives": [] }),
@@ -300,11 +273,8 @@ async fn an_unreadable_alternative_does_not_discard_the_first_reading() {
     let mut reply = proposal("memory.add", json!({ "content": "buy rope" }), 0.95);
     reply["alternatives"] = json!("none");
     provider.reply_with("proposal", reply);
-    let app = TestApp::with(
-        &provider,
-        proposing().env("PROPOSER_ALLOW_AUTOEXEC", "true"),
-    )
-    .await;
+    let setup = proposing().env("PROPOSER_ALLOW_AUTOEXEC", "true");
+    let app = TestApp::with(&provider, setup).await;
     let answer = act(&app, "ada", "well, rope and so on").await;
     assert_eq!(answer.body["executed"], json!(false));
     assert_eq!(
@@ -316,10 +286,7 @@ async fn an_unreadable_alternative_does_not_discard_the_first_reading() {
 #[tokio::test]
 async fn a_proposer_with_a_small_context_is_asked_with_the_compact_prompt() {
     let provider = MockProvider::start().await;
-    provider.reply_with(
-        "proposal",
-        proposal("roll", json!({ "expression": "1d6" }), 0.7),
-    );
+    proposes(&provider, "roll", json!({ "expression": "1d6" }), 0.7);
     for (set, words) in [("full", "## Rules"), ("compact", "You only propose.")] {
         let role = json!({ "provider": "anthropic", "model": "MASTER_MODEL", "prompts": set });
         let app = TestApp::with(&provider, proposing().set("/models/roles/proposer", role)).await;
@@ -367,11 +334,8 @@ async fn an_unsure_model_leaves_the_choice_to_the_user() {
 #[tokio::test]
 async fn switches_and_guild_rules_are_enforced() {
     let provider = MockProvider::start().await;
-    let off = TestApp::with(
-        &provider,
-        proposing().env("FEATURE_PLANNER_ENABLED", "false"),
-    )
-    .await;
+    let setup = proposing().env("FEATURE_PLANNER_ENABLED", "false");
+    let off = TestApp::with(&provider, setup).await;
     let disabled = act(&off, "ada", "roll 1d6").await;
     assert_eq!(
         (&disabled.body["error"], disabled.keys.len()),
@@ -390,10 +354,7 @@ async fn switches_and_guild_rules_are_enforced() {
     let rules = json!({ "guilds": {
         "g1": { "commands": ["roll"] }, "out": { "enabled": false }, "trial": { "shadow": true },
     } });
-    provider.reply_with(
-        "proposal",
-        proposal("memory.add", json!({ "content": "rope" }), 0.99),
-    );
+    proposes(&provider, "memory.add", json!({ "content": "rope" }), 0.99);
     let setup = proposing()
         .env("PROPOSER_ALLOW_AUTOEXEC", "true")
         .set("/policy/actions", rules);

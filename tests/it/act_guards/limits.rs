@@ -7,8 +7,8 @@ use conclave::domain::CommandName;
 use conclave::journal::Event;
 use serde_json::{Value, json};
 
-use crate::act::{act, confirm, post, proposal, proposing, said};
-use crate::support::{Fault, MockProvider, Setup, TestApp};
+use crate::act::{act, confirm, post, proposes, proposing, said};
+use crate::support::{Fault, MockProvider, Setup, TestApp, sent};
 
 /// Returns the message to a text in which no command is found where all are allowed.
 fn unknown(text: &str) -> String {
@@ -18,9 +18,11 @@ fn unknown(text: &str) -> String {
 #[tokio::test]
 async fn the_same_text_costs_one_call_and_each_user_gets_a_proposal() {
     let provider = MockProvider::start().await;
-    provider.reply_with(
-        "proposal",
-        proposal("memory.add", json!({ "content": "buy rope" }), 0.94),
+    proposes(
+        &provider,
+        "memory.add",
+        json!({ "content": "buy rope" }),
+        0.94,
     );
     provider.on("*", Fault::Latency(Duration::from_millis(200)));
     let app = TestApp::with(&provider, proposing()).await;
@@ -49,11 +51,8 @@ async fn the_same_text_costs_one_call_and_each_user_gets_a_proposal() {
     post(&app, "/api/act", &elsewhere).await;
     assert_eq!(provider.count_step("proposal"), 2);
     // With `cacheSeconds` 0 each message needs a call of its own.
-    let hasty = TestApp::with(
-        &provider,
-        proposing().set("/policy/actions", json!({ "cacheSeconds": 0 })),
-    )
-    .await;
+    let setup = proposing().set("/policy/actions", json!({ "cacheSeconds": 0 }));
+    let hasty = TestApp::with(&provider, setup).await;
     act(&hasty, "ada", text).await;
     act(&hasty, "ada", text).await;
     assert_eq!(provider.count_step("proposal"), 4);
@@ -108,14 +107,11 @@ async fn an_unreadable_or_empty_proposal_is_not_requested_twice() {
 async fn the_wait_for_a_hanging_model_ends_after_five_seconds() {
     let provider = MockProvider::start().await;
     provider.on("proposal", Fault::Hang(Duration::from_secs(30)));
-    let app = TestApp::with(
-        &provider,
-        proposing().set(
-            "/policy/deadlines",
-            json!({ "call": 20, "ask": 60, "audit": 60, "deep": 60 }),
-        ),
-    )
-    .await;
+    let setup = proposing().set(
+        "/policy/deadlines",
+        json!({ "call": 20, "ask": 60, "audit": 60, "deep": 60 }),
+    );
+    let app = TestApp::with(&provider, setup).await;
     let started = Instant::now();
     let both =
         futures_util::future::join_all(["ada", "ben"].map(|user| act(&app, user, "hm, what now")))
@@ -201,8 +197,7 @@ async fn a_repetition_with_the_same_key_has_no_effect() {
     let app = TestApp::start(&provider).await;
     let send = |key: &'static str, message: &'static str| {
         let request = app
-            .client
-            .post(format!("{}/api/act", app.url))
+            .request("POST", "/api/act")
             .header("idempotency-key", key);
         request.json(&said("ada", message)).send()
     };
@@ -237,13 +232,10 @@ async fn the_user_rate_limit_does_not_affect_other_users() {
     let app = TestApp::with(&provider, setup).await;
     let mut statuses = vec![];
     for user in ["ada", "ada", "ada", "ben"] {
-        let response = app
-            .client
-            .post(format!("{}/api/act", app.url))
-            .json(&said(user, "roll 1d6"))
-            .send()
-            .await
-            .unwrap();
+        let request = app
+            .request("POST", "/api/act")
+            .json(&said(user, "roll 1d6"));
+        let response = sent(request).await;
         statuses.push((
             response.status().as_u16(),
             response.headers().contains_key("retry-after"),
@@ -277,15 +269,9 @@ async fn a_text_that_is_too_long_and_a_narration_beyond_a_limit_say_why() {
 #[tokio::test]
 async fn a_spending_limit_and_a_small_cap_apply_to_proposals() {
     let provider = MockProvider::start().await;
-    provider.reply_with(
-        "proposal",
-        proposal("roll", json!({ "expression": "1d6" }), 0.7),
-    );
-    let poor = TestApp::with(
-        &provider,
-        proposing().set("/policy/actions", json!({ "maxUsd": 0.0001 })),
-    )
-    .await;
+    proposes(&provider, "roll", json!({ "expression": "1d6" }), 0.7);
+    let setup = proposing().set("/policy/actions", json!({ "maxUsd": 0.0001 }));
+    let poor = TestApp::with(&provider, setup).await;
     assert_eq!(
         act(&poor, "ada", "dice, go").await.body["error"],
         "unknown_intent"

@@ -3,9 +3,9 @@
 use conclave::journal::Event;
 use serde_json::json;
 
-use crate::act::{act, confirm, post, proposal, proposing, said};
+use crate::act::{act, confirm, post, proposal, proposes, proposing, said};
 use crate::support::app::PLANTED_KEY;
-use crate::support::{Fault, MockProvider, TestApp};
+use crate::support::{Fault, MockProvider, TestApp, sent};
 
 #[tokio::test]
 async fn the_models_reason_is_cut_and_never_shown_to_discord() {
@@ -43,16 +43,12 @@ async fn metrics_count_actions() {
     act(&app, "ada", "roll 1d6").await;
     // Understood and refused.
     act(&app, "ada", "/roll 1/0").await;
-    provider.reply_with("proposal", proposal("bananas", json!({}), 0.9));
+    proposes(&provider, "bananas", json!({}), 0.9);
     act(&app, "ada", "hm, one").await;
     provider.on("proposal", Fault::Malformed);
     act(&app, "ada", "hm, two").await;
-    let text = app
-        .client
-        .get(format!("{}/metrics", app.url))
-        .send()
+    let text = sent(app.request("GET", "/metrics"))
         .await
-        .unwrap()
         .text()
         .await
         .unwrap();
@@ -79,13 +75,11 @@ async fn metrics_count_actions() {
 #[tokio::test]
 async fn a_secret_in_text_of_a_user_or_model_is_not_repeated() {
     let provider = MockProvider::start().await;
-    provider.reply_with(
-        "proposal",
-        proposal(
-            "memory.add",
-            json!({ "content": format!("key {PLANTED_KEY}") }),
-            0.94,
-        ),
+    proposes(
+        &provider,
+        "memory.add",
+        json!({ "content": format!("key {PLANTED_KEY}") }),
+        0.94,
     );
     let app = TestApp::with(&provider, proposing()).await;
     let told = act(

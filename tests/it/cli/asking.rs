@@ -11,7 +11,7 @@ use tokio::process::{Child, Command};
 use super::{CommandLine, QUESTION};
 use crate::plans::{create, plan};
 use crate::support::process::conclave;
-use crate::support::{Fault, MockProvider, Scenario, TestApp, until};
+use crate::support::{Fault, MockProvider, Scenario, TestApp, status_of, until};
 
 /// Interrupts a command, and returns its standard error. It ends as interrupted.
 async fn interrupted(child: Child) -> String {
@@ -204,7 +204,7 @@ async fn a_run_that_is_cancelled_on_the_server_ends_the_command_as_interrupted()
         app.url,
         runs["runs"][0]["id"].as_str().unwrap()
     );
-    assert_eq!(app.client.delete(&url).send().await.unwrap().status(), 202);
+    assert_eq!(status_of(app.client.delete(&url)).await, 202);
     let output = child.wait_with_output().await.unwrap();
     assert_eq!(output.status.code(), Some(130), "{output:?}");
 }

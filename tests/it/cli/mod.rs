@@ -8,15 +8,12 @@ mod setup;
 use std::path::PathBuf;
 
 use serde_json::Value;
-use sqlx::sqlite::{SqliteConnectOptions, SqlitePool};
 use tempfile::TempDir;
 use tokio::process::Command;
 
 use crate::support::app::PLANTED_KEY;
 use crate::support::process::conclave;
-use crate::support::{MockProvider, SHIPPED, Scenario};
-
-const QUESTION: &str = "What is the boiling point of water at sea level in Celsius?";
+use crate::support::{MockProvider, QUESTION, SHIPPED, Scenario};
 
 /// Runs a command. Returns its exit code, standard output and standard error.
 pub async fn run(mut command: Command) -> (i32, String, String) {
@@ -91,9 +88,7 @@ impl CommandLine {
     }
 
     /// Opens the database.
-    pub async fn database(&self) -> SqlitePool {
-        let path = self.path("data/conclave.db");
-        let options = SqliteConnectOptions::new().filename(path);
-        SqlitePool::connect_with(options).await.unwrap()
+    pub fn database(&self) -> rusqlite::Connection {
+        rusqlite::Connection::open(self.path("data/conclave.db")).unwrap()
     }
 }

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::{CommandLine, QUESTION, run};
+
 use crate::support::process::conclave;
 
 #[tokio::test]
@@ -37,7 +38,7 @@ async fn an_altered_journal_fails_the_verification() {
     let cli = CommandLine::new().await;
     cli.run(&["ask", QUESTION]).await;
     let id = cli.newest().await;
-    let pool = cli.database().await;
+    let raw = cli.database();
     // The verification also covers the columns that lists and views show without reading the
     // entries.
     for (change, back, column) in [
@@ -59,15 +60,8 @@ async fn an_altered_journal_fails_the_verification() {
         ("state = 'failed'", "state = was.state", "state"),
         ("head_seq = 3", "head_seq = was.head_seq", "head_seq"),
     ] {
-        sqlx::query("CREATE TABLE was AS SELECT * FROM runs")
-            .execute(&pool)
-            .await
-            .unwrap();
-        let sql = |sql: String| sqlx::query(sqlx::AssertSqlSafe(sql));
-        sql(format!("UPDATE runs SET {change}"))
-            .execute(&pool)
-            .await
-            .unwrap();
+        let alter = format!("CREATE TABLE was AS SELECT * FROM runs; UPDATE runs SET {change}");
+        raw.execute_batch(&alter).unwrap();
         let proof = cli.run(&["verify", &id]).await;
         assert_eq!(proof.0, 9, "{change}");
         let said = proof.2;
@@ -75,32 +69,22 @@ async fn an_altered_journal_fails_the_verification() {
         let exported = cli.run(&["export"]).await;
         assert_eq!(exported.0, 9, "{change}");
         assert!(exported.2.contains(column), "{}", exported.2);
-        sql(format!(
-            "UPDATE runs SET {back} FROM was WHERE was.id = runs.id"
-        ))
-        .execute(&pool)
-        .await
-        .unwrap();
-        sqlx::query("DROP TABLE was").execute(&pool).await.unwrap();
+        let back =
+            format!("UPDATE runs SET {back} FROM was WHERE was.id = runs.id; DROP TABLE was");
+        raw.execute_batch(&back).unwrap();
     }
     assert_eq!(cli.run(&["verify", &id]).await.0, 0);
     for change in ["NULL", "zeroblob(20)"] {
         let alter = format!(
             "CREATE TABLE was AS SELECT run, seq, packed FROM entries; UPDATE entries SET packed = {change}"
         );
-        sqlx::raw_sql(sqlx::AssertSqlSafe(alter))
-            .execute(&pool)
-            .await
-            .unwrap();
+        raw.execute_batch(&alter).unwrap();
         assert_eq!(cli.run(&["verify", &id]).await.0, 9, "{change}");
         let back = "UPDATE entries SET packed = was.packed FROM was WHERE was.run = entries.run AND was.seq = entries.seq; DROP TABLE was";
-        sqlx::raw_sql(back).execute(&pool).await.unwrap();
+        raw.execute_batch(back).unwrap();
     }
-    sqlx::query("UPDATE entries SET at_ms = at_ms + 1 WHERE key = 'synthesis'")
-        .execute(&pool)
-        .await
-        .unwrap();
-    pool.close().await;
+    let alter = "UPDATE entries SET at_ms = at_ms + 1 WHERE key = 'synthesis'";
+    raw.execute_batch(alter).unwrap();
     let proof = cli.run(&["verify", &id]).await;
     assert_eq!(proof.0, 9);
     assert!(proof.2.contains("was altered"), "{}", proof.2);
@@ -121,7 +105,7 @@ async fn an_altered_learned_answer_fails_the_verification_of_its_run() {
         assert_eq!(cli.run(&["feedback", &id, "--positive"]).await.0, 0);
     }
     assert_eq!(cli.run(&["verify", &id]).await.0, 0);
-    let pool = cli.database().await;
+    let raw = cli.database();
     for (column, value) in [
         ("answer", "replace(answer, '100', '37')"),
         ("content", "'What else?'"),
@@ -135,26 +119,17 @@ async fn an_altered_learned_answer_fails_the_verification_of_its_run() {
         let alter = format!(
             "CREATE TABLE was AS SELECT * FROM learned_answers; UPDATE learned_answers SET {column} = {value}"
         );
-        sqlx::raw_sql(sqlx::AssertSqlSafe(alter))
-            .execute(&pool)
-            .await
-            .unwrap();
+        raw.execute_batch(&alter).unwrap();
         let (code, _, said) = cli.run(&["verify", &id]).await;
         assert!(code == 9 && said.contains("learned"), "{column}: {said}");
         let (code, listed, _) = cli.run(&["learned", "--json"]).await;
         assert_eq!((code, listed.as_str()), (9, ""), "{column}");
         let back =
             format!("UPDATE learned_answers SET {column} = was.{column} FROM was; DROP TABLE was");
-        sqlx::raw_sql(sqlx::AssertSqlSafe(back))
-            .execute(&pool)
-            .await
-            .unwrap();
+        raw.execute_batch(&back).unwrap();
     }
     assert_eq!(cli.run(&["verify", &id]).await.0, 0);
-    // The connections so far have read the schema with the copy.
-    let pool = cli.database().await;
-    let delete = sqlx::query("DELETE FROM learned_answers");
-    delete.execute(&pool).await.unwrap();
+    raw.execute_batch("DELETE FROM learned_answers").unwrap();
     let (code, _, said) = cli.run(&["verify", &id]).await;
     assert!(code == 9 && said.contains("learned"), "{said}");
 }

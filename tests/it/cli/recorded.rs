@@ -82,7 +82,7 @@ async fn an_unreadable_run_is_named_and_hides_no_other() {
         assert_eq!(cli.run(&["ask", "--new", QUESTION]).await.0, 0);
     }
     let ids = ids(&cli).await;
-    let pool = cli.database().await;
+    let raw = cli.database();
     for (statement, id) in [
         ("UPDATE runs SET state = 'bogus' WHERE id = $1", &ids[0]),
         ("DELETE FROM entries WHERE run = $1", &ids[1]),
@@ -91,10 +91,9 @@ async fn an_unreadable_run_is_named_and_hides_no_other() {
             &ids[2],
         ),
     ] {
-        let changed = sqlx::query(statement).bind(id).execute(&pool).await;
-        assert!(changed.unwrap().rows_affected() > 0, "{statement}");
+        let changed = raw.execute(statement, [&**id]);
+        assert!(changed.unwrap() > 0, "{statement}");
     }
-    pool.close().await;
     let (code, lines, named) = cli.run(&["export"]).await;
     assert_eq!((code, lines.lines().count()), (9, 1), "{named}");
     assert!(lines.contains(&ids[3]) && named.starts_with("exported 1 run\n"));
@@ -133,12 +132,9 @@ async fn a_run_with_an_altered_journal_is_shown_with_a_warning() {
     cli.run(&["ask", QUESTION]).await;
     let exported = cli.run(&["export"]).await;
     assert_eq!(exported.2, "exported 1 run\n");
-    let pool = cli.database().await;
-    sqlx::query("UPDATE entries SET at_ms = at_ms + 1 WHERE key = 'synthesis'")
-        .execute(&pool)
-        .await
-        .unwrap();
-    pool.close().await;
+    let raw = cli.database();
+    let alter = "UPDATE entries SET at_ms = at_ms + 1 WHERE key = 'synthesis'";
+    raw.execute_batch(alter).unwrap();
     let shown = cli.run(&["show", "last"]).await;
     let (code, first, rest) = shown;
     assert_eq!(code, 9, "{rest}");

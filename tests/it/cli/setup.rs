@@ -199,7 +199,7 @@ async fn doctor_probes_what_a_run_would_use() {
     let mut small = cli.command(&["doctor", "--offline"], &[("NORMAL_MAX_USD", "0.02")]);
     let report = small.output().await.unwrap();
     let report = String::from_utf8(report.stdout).unwrap();
-    let warning = "no question can be asked in ask: the cap of 0.0200 USD has no room";
+    let warning = "no question can be asked in ask: the cap of 0.0200 USD is too low";
     assert!(report.contains(warning), "{report}");
     cli.provider.reply_with("*", json!({ "sum": 5 }));
     let (code, report, _) = cli.run(&["doctor"]).await;

@@ -9,10 +9,8 @@ use conclave::domain::RunId;
 use conclave::journal::{CallResult, Entry, Event, Transcript};
 
 use crate::support::process::{Home, Service};
-use crate::support::{Fault, MockProvider, Scenario, chat, client, until};
+use crate::support::{Fault, MockProvider, QUESTION, Scenario, chat, client, sent, until};
 pub use toll::{Toll, toll};
-
-const QUESTION: &str = "What is the boiling point of water at sea level in Celsius?";
 
 /// Number of kills, one per round of the test.
 const KILLS: usize = if cfg!(feature = "long-chaos") { 200 } else { 8 };
@@ -528,18 +526,12 @@ async fn a_draining_service_still_answers_and_finishes_its_runs() {
     service.terminate().await;
     let ready = || client().get(format!("{}/ready", service.url)).send();
     until(async || ready().await.is_ok_and(|response| response.status() == 503)).await;
-    let health = client()
-        .get(format!("{}/health", service.url))
-        .send()
-        .await
-        .unwrap();
+    let health = sent(client().get(format!("{}/health", service.url))).await;
     assert_eq!(health.status(), 200);
-    let refused = client()
+    let request = client()
         .post(format!("{}/api/chat", service.url))
-        .json(&chat("ask", "More?"))
-        .send()
-        .await
-        .unwrap();
+        .json(&chat("ask", "More?"));
+    let refused = sent(request).await;
     assert_eq!(refused.status(), 503);
     assert!(refused.headers().contains_key("retry-after"));
     let status = tokio::time::timeout(Duration::from_secs(20), service.child.wait())

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::access::token;
 use crate::openapi;
 use crate::support::app::database_of;
-use crate::support::{Fault, Setup, TestApp, app, until};
+use crate::support::{Fault, Setup, TestApp, app, status_of, until};
 
 use super::{Bench, LIB, ada, asks, authorizes, create, folder, hold, read, step};
 
@@ -410,7 +410,7 @@ async fn only_the_scope_tools_reads_the_runs_of_plans() {
     let feedback = feedback
         .bearer_auth(&chat)
         .json(&json!({ "positive": false }));
-    assert_eq!(feedback.send().await.unwrap().status(), 409);
+    assert_eq!(status_of(feedback).await, 409);
     let act = token(&bench.app, 4, &[Scope::Act], None).await;
     assert_eq!(read("/api/runs?kind=action", &act).await, (200, Some(0)));
     for other in [&tools, &act] {

@@ -10,7 +10,7 @@ use tempfile::TempDir;
 use super::project::{MANIFEST, programs};
 use super::{ada, asks, authorizes, create, folder, plan, step};
 use crate::support::process::{Home, Service};
-use crate::support::{Fault, MockProvider, client, until};
+use crate::support::{Fault, MockProvider, client, status_of, until};
 
 /// A build script that lasts a minute.
 const SLEEPS: &str =
@@ -214,7 +214,7 @@ async fn a_cancelled_execution_says_which_step_is_in_doubt_and_can_be_taken_back
         );
     }
     let request = client().delete(format!("{}/api/runs/{execution}", running.service.url));
-    assert_eq!(request.send().await.unwrap().status(), 202);
+    assert_eq!(status_of(request).await, 202);
     running.hold_the_doubt(&execution).await;
     let undo = format!("/api/executions/{execution}/undo");
     let (_, undone) = running.post(&undo, &ada()).await;

@@ -2,19 +2,15 @@
 
 use serde_json::{Value, json};
 
-use super::{QUESTION, events};
-use crate::support::{Fault, MockProvider, TestApp, chat, run_of};
+use super::events;
+use crate::support::{Fault, MockProvider, QUESTION, TestApp, chat, run_of, sent};
 
 #[tokio::test]
 async fn a_finished_run_cannot_be_cancelled_and_an_unknown_one_is_404() {
     let provider = MockProvider::start().await;
     let app = TestApp::start(&provider).await;
     let got = app.ask("ask", QUESTION).await;
-    let delete = |id: &str| {
-        app.client
-            .delete(format!("{}/api/runs/{id}", app.url))
-            .send()
-    };
+    let delete = |id: &str| app.request("DELETE", &format!("/api/runs/{id}")).send();
     assert_eq!(delete(&got.run.to_string()).await.unwrap().status(), 409);
     assert_eq!(
         delete("01890000-0000-7000-8000-000000000000")
@@ -110,12 +106,7 @@ async fn feedback_goes_into_the_journal_of_a_run_with_a_reply() {
     let last: Vec<&Value> = entries.iter().rev().take(2).map(|e| &e["key"]).collect();
     assert_eq!(journal["verified"], true);
     assert_eq!(last, ["learned/1", "feedback/2"]);
-    let events = app
-        .client
-        .get(format!("{}/api/runs/{id}/events", app.url))
-        .send()
-        .await
-        .unwrap();
+    let events = sent(app.request("GET", &format!("/api/runs/{id}/events"))).await;
     assert_eq!(
         self::events(events).await.last().unwrap().0,
         "reply",

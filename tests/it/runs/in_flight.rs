@@ -6,8 +6,10 @@ use conclave::domain::RunId;
 use conclave::journal::Ending;
 use serde_json::json;
 
-use super::{QUESTION, events};
-use crate::support::{Fault, MockProvider, TestApp, chat, run_of, until};
+use super::events;
+use crate::support::{
+    Fault, MockProvider, QUESTION, TestApp, chat, run_of, sent, status_of, until,
+};
 
 #[tokio::test]
 async fn a_stream_shows_the_progress_and_ends_with_the_reply() {
@@ -48,13 +50,7 @@ async fn a_stream_shows_the_progress_and_ends_with_the_reply() {
 
     let path = format!("{}/api/runs/{run}/events", app.url);
     let half = events[4].1.to_string();
-    let resumed = app
-        .client
-        .get(&path)
-        .header("last-event-id", half)
-        .send()
-        .await
-        .unwrap();
+    let resumed = sent(app.client.get(&path).header("last-event-id", half)).await;
     let resumed = self::events(resumed).await;
     assert_eq!(
         resumed,
@@ -81,14 +77,9 @@ async fn a_stream_from_a_future_event_ends_with_the_run() {
     let id = app.accept(&chat("ask", QUESTION)).await.to_string();
     until(async || provider.state().in_flight >= 3).await;
     let stream = app
-        .client
-        .get(format!("{}/api/runs/{id}/events", app.url))
+        .request("GET", &format!("/api/runs/{id}/events"))
         .header("last-event-id", "100000");
-    let response = stream
-        .timeout(Duration::from_secs(15))
-        .send()
-        .await
-        .unwrap();
+    let response = sent(stream.timeout(Duration::from_secs(15))).await;
     let (name, ..) = events(response).await.pop().unwrap();
     assert_eq!(name, "reply");
 }
@@ -98,12 +89,10 @@ async fn a_failed_run_ends_its_stream_with_the_problem() {
     let provider = MockProvider::start().await;
     provider.on("r1/*", Fault::Status(400));
     let app = TestApp::start(&provider).await;
-    let response = app
+    let request = app
         .post(&chat("ask", QUESTION))
-        .header("accept", "text/event-stream")
-        .send()
-        .await
-        .unwrap();
+        .header("accept", "text/event-stream");
+    let response = sent(request).await;
     let (name, _, data) = events(response).await.pop().unwrap();
     assert_eq!(
         (name.as_str(), data["status"].as_u64()),
@@ -115,12 +104,10 @@ async fn a_failed_run_ends_its_stream_with_the_problem() {
 async fn respond_async_returns_the_location_of_the_run() {
     let provider = MockProvider::start().await;
     let app = TestApp::start(&provider).await;
-    let response = app
+    let request = app
         .post(&chat("ask", QUESTION))
-        .header("prefer", "respond-async")
-        .send()
-        .await
-        .unwrap();
+        .header("prefer", "respond-async");
+    let response = sent(request).await;
     assert_eq!(response.status(), 202);
     let location = response.headers()["location"].to_str().unwrap().to_owned();
     let id: RunId = location.rsplit('/').next().unwrap().parse().unwrap();
@@ -161,7 +148,7 @@ async fn a_run_in_flight_is_cancelled_with_its_calls() {
     let id = app.accept(&chat("ask", QUESTION)).await.to_string();
     until(async || provider.state().in_flight >= 3).await;
     let url = format!("{}/api/runs/{id}", app.url);
-    assert_eq!(app.client.delete(&url).send().await.unwrap().status(), 202);
+    assert_eq!(status_of(app.client.delete(&url)).await, 202);
     assert!(matches!(
         app.ended(id.parse().unwrap()).await,
         Ending::Cancelled

@@ -10,8 +10,6 @@ use eventsource_stream::Eventsource as _;
 use futures_util::StreamExt as _;
 use serde_json::Value;
 
-const QUESTION: &str = "What is the boiling point of water at sea level in Celsius?";
-
 async fn events(response: reqwest::Response) -> Vec<(String, i64, Value)> {
     assert_eq!(response.headers()["content-type"], "text/event-stream");
     let events: Vec<_> = response

@@ -2,31 +2,22 @@
 
 use serde_json::{Value, json};
 
-use super::QUESTION;
-use crate::support::{MockProvider, Setup, TestApp, chat};
+use crate::support::{MockProvider, QUESTION, Setup, TestApp, chat, sent, status_of};
 
 #[tokio::test]
 async fn a_question_that_would_be_refused_has_no_price() {
     let provider = MockProvider::start().await;
-    let app = TestApp::with(
-        &provider,
-        Setup::default().set("/policy/normalMaxUsd", json!(0.001)),
-    )
-    .await;
+    let setup = Setup::default().set("/policy/normalMaxUsd", json!(0.001));
+    let app = TestApp::with(&provider, setup).await;
     let quote = app
-        .client
-        .post(format!("{}/api/quote", app.url))
+        .request("POST", "/api/quote")
         .json(&chat("ask", QUESTION));
     let response = quote.send().await.unwrap();
     assert_eq!(response.status(), 422);
     let problem: Value = response.json().await.unwrap();
     assert_eq!(problem["type"], "urn:conclave:problem:over-budget");
     assert_eq!(
-        app.post(&chat("ask", QUESTION))
-            .send()
-            .await
-            .unwrap()
-            .status(),
+        status_of(app.post(&chat("ask", QUESTION))).await,
         422,
         "as the chat says"
     );
@@ -45,8 +36,7 @@ async fn a_quoted_question_is_not_refused_after_its_plan() {
             .collect();
         let body = chat("ask", &format!("new: {text}"));
         let quote = app
-            .client
-            .post(format!("{}/api/quote", app.url))
+            .request("POST", "/api/quote")
             .json(&body)
             .send()
             .await
@@ -73,8 +63,7 @@ async fn a_quote_costs_nothing_and_its_run_keeps_to_it() {
     let app = TestApp::start(&provider).await;
     let quote = |mode: &'static str| {
         let request = app
-            .client
-            .post(format!("{}/api/quote", app.url))
+            .request("POST", "/api/quote")
             .json(&chat(mode, QUESTION));
         async move { request.send().await.unwrap().json::<Value>().await.unwrap() }
     };
@@ -88,12 +77,6 @@ async fn a_quote_costs_nothing_and_its_run_keeps_to_it() {
     assert_eq!(app.get("/api/runs").await.1["runs"], json!([]));
     let got = app.ask("ask", QUESTION).await;
     assert!(got.body["meta"]["budget"]["estimatedUsd"].as_f64().unwrap() <= figure("worstUsd"));
-    let wrong = app
-        .client
-        .post(format!("{}/api/quote", app.url))
-        .json(&chat("ask", " "))
-        .send()
-        .await
-        .unwrap();
+    let wrong = sent(app.request("POST", "/api/quote").json(&chat("ask", " "))).await;
     assert_eq!(wrong.status(), 422);
 }

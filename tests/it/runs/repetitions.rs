@@ -4,8 +4,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::QUESTION;
-use crate::support::{Fault, MockProvider, Scenario, Setup, TestApp, chat};
+use crate::support::{Fault, MockProvider, QUESTION, Scenario, Setup, TestApp, chat};
 
 #[tokio::test]
 async fn the_same_key_joins_and_another_body_is_refused() {

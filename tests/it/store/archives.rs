@@ -192,7 +192,10 @@ async fn keeping(store: Arc<dyn Store>, other: Arc<dyn Store>) {
         let store = Arc::clone(&other);
         async move {
             let result = store.restore(&altered).await;
-            assert!(matches!(result, Err(Error::Unsound { .. })), "{result:?}");
+            assert!(
+                matches!(result, Err(Error::InvalidArchive { .. })),
+                "{result:?}"
+            );
         }
     };
     unsound(|a| a.run = id(7)).await;

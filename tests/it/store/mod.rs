@@ -50,7 +50,7 @@ pub fn new_run(n: u128, key: Option<&str>, body: &str) -> NewRun {
         action: None,
         tools: None,
         narrates: None,
-        is_anew: false,
+        ignores_learned: false,
         continues: None,
         correlation_id: None,
         cap: Usd::from_dollars(0.1),

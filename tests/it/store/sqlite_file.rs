@@ -74,11 +74,8 @@ async fn an_impossible_row_is_reported_with_its_column() {
     let path = folder.path().join("conclave.db");
     let store = SqliteStore::open(&path, "one").await.unwrap();
     store.accept(new_run(1, None, "one")).await.unwrap();
-    let options = sqlx::sqlite::SqliteConnectOptions::new().filename(&path);
-    let pool = sqlx::SqlitePool::connect_with(options).await.unwrap();
-    sqlx::query("UPDATE runs SET state = 'asleep'")
-        .execute(&pool)
-        .await
+    let raw = rusqlite::Connection::open(&path).unwrap();
+    raw.execute_batch("UPDATE runs SET state = 'asleep'")
         .unwrap();
     let error = store.run(id(1)).await.unwrap_err();
     assert!(

@@ -145,8 +145,9 @@ impl TestApp {
     ) -> Self {
         let config = config(&provider.url(), &database_of(&folder).await, &setup);
         let models = app::models(&config).await.unwrap();
-        let (store, own) = (Arc::new(store), (owner.to_owned(), ComputePool::default()));
-        let app = App::assemble(config, Clock::System, store, models, own);
+        let (store, owner) = (Arc::new(store), owner.to_owned());
+        let compute = ComputePool::default();
+        let app = App::assemble(config, Clock::System, store, owner, models, compute);
         Self::serve(app.unwrap(), folder).await
     }
 
@@ -168,10 +169,13 @@ impl TestApp {
         }
     }
 
+    pub fn request(&self, method: &str, path: &str) -> reqwest::RequestBuilder {
+        let url = format!("{}{path}", self.url);
+        self.client.request(method.parse().unwrap(), url)
+    }
+
     pub fn post(&self, body: &Value) -> reqwest::RequestBuilder {
-        self.client
-            .post(format!("{}/api/chat", self.url))
-            .json(body)
+        self.request("POST", "/api/chat").json(body)
     }
 
     /// Asks, waits, and checks the reply against the invariants.
@@ -204,8 +208,7 @@ impl TestApp {
     }
 
     pub async fn get(&self, path: &str) -> (u16, Value) {
-        let request = self.client.get(format!("{}{path}", self.url));
-        let response = request.send().await.unwrap();
+        let response = self.request("GET", path).send().await.unwrap();
         let status = response.status().as_u16();
         (status, response.json().await.unwrap_or_default())
     }
@@ -217,7 +220,7 @@ impl TestApp {
     /// Checks the invariants of SPEC 14 on a reply, and the shape of the response.
     fn hold(&self, got: &Got) {
         let head = &got.entries.last().unwrap().hash;
-        let threshold = self.app.config.policy.ask_user_threshold;
+        let threshold = self.app.config.policy.scoring.ask_threshold;
         let reply = hold(got.run, &got.entries, head, threshold);
         assert_eq!(got.text(), reply.text);
         let accepted = Transcript::of_entries(&got.entries).accepted.unwrap();

@@ -359,7 +359,7 @@ fn spoil(answer: &mut Answer, fault: &Fault, max_tokens: i64) {
             text.clear();
             answer.stop = Stop::Refused;
         }
-        Fault::ThoughtAway => {
+        Fault::OutputSpentOnThinking => {
             cut(answer, 0);
             answer.thinking = max_tokens;
         }

@@ -27,6 +27,9 @@ pub use mock::MockProvider;
 pub use scenario::Scenario;
 pub use script::Fault;
 
+/// The question of scenarios in which the agents agree.
+pub const QUESTION: &str = "What is the boiling point of water at sea level in Celsius?";
+
 /// The shipped config.
 pub const SHIPPED: &str = include_str!("../../../llm.config.json");
 
@@ -42,6 +45,25 @@ pub async fn until(mut holds: impl AsyncFnMut() -> bool) {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     panic!("the condition does not hold");
+}
+
+/// Executes statements on a database.
+pub async fn execute<'e, D: sqlx::Database>(
+    database: impl sqlx::Executor<'e, Database = D>,
+    sql: impl Into<String>,
+) {
+    let statements = sqlx::raw_sql(sqlx::AssertSqlSafe(sql.into()));
+    statements.execute(database).await.unwrap();
+}
+
+/// Sends a request.
+pub async fn sent(request: reqwest::RequestBuilder) -> reqwest::Response {
+    request.send().await.unwrap()
+}
+
+/// Sends a request, and returns the status of the response.
+pub async fn status_of(request: reqwest::RequestBuilder) -> u16 {
+    sent(request).await.status().as_u16()
 }
 
 /// Returns the run that a response names.

@@ -35,7 +35,7 @@ pub enum Fault {
     /// The model declines.
     Refusal,
     /// Thinking takes all of the output limit, and there is no answer.
-    ThoughtAway,
+    OutputSpentOnThinking,
     /// A text of this many bytes, regardless of the limit.
     Overlong(usize),
     /// The provider names this model as the one that answered.

@@ -1,5 +1,5 @@
 use super::*;
-use crate::domain::{Gate, TaskType};
+use crate::domain::{Agent, Gate, TaskType};
 
 fn policy() -> Policy {
     let file = include_str!("../../../../llm.config.json");
@@ -12,7 +12,7 @@ fn judgement(groups: &[(&str, f64)], cross_checked: bool) -> Judgement {
     let group = |(answer, penalty): &(&str, f64)| AnswerGroup {
         answer: (*answer).to_owned(),
         wordings: vec![],
-        agents: vec!["solver".into()],
+        agents: vec![Agent::Solver.into()],
         conflict_penalty: Some(*penalty),
     };
     Judgement {
@@ -93,12 +93,12 @@ fn what_limits_c_final_is_named() {
         ..judgement(&[("10", 0.0)], true)
     };
     for (judgement, most, limit) in [
-        (unseen, MAX_UNSEEN, Some(Limit::UnseenImage)),
+        (unseen, MAX_UNSEEN, Some(ConfidenceLimit::UnseenImage)),
         (judgement(&[], true), 0.85, None),
         (
             judgement(&[], false),
             scoring::MAX_UNCHECKED,
-            Some(Limit::NotCrossChecked),
+            Some(ConfidenceLimit::NotCrossChecked),
         ),
         // The agents' final answers check each other.
         (judgement(&[("10", 0.0)], false), 0.85, None),
@@ -115,10 +115,8 @@ fn what_limits_c_final_is_named() {
 
 #[test]
 fn the_synthesis_is_bought_if_any_answer_may_reach_the_threshold() {
-    let strict = Policy {
-        ask_user_threshold: 0.8,
-        ..policy()
-    };
+    let mut strict = policy();
+    strict.scoring.ask_threshold = 0.8;
     let unseen = Judgement {
         rests_on_unseen: true,
         ..judgement(&[("10", 0.0)], true)

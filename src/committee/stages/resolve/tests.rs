@@ -24,7 +24,7 @@ fn earlier() -> AgentReport {
     }
 }
 
-fn position(text: &str, agent: &str, unit: Option<&str>) -> Position {
+fn position(text: &str, agent: Agent, unit: Option<&str>) -> Position {
     Position {
         text: text.into(),
         agents: vec![agent.into()],
@@ -36,19 +36,19 @@ fn position(text: &str, agent: &str, unit: Option<&str>) -> Position {
 }
 
 /// Returns the contested answer and a contested detail.
-fn claims() -> [Claim; 2] {
-    let claim = |id: &str, on_final_answer, own, other| Claim {
+fn claims() -> [ContestedClaim; 2] {
+    let claim = |id: &str, on_final_answer, own, other| ContestedClaim {
         id: id.into(),
         topic: format!("topic of {id}"),
         on_final_answer,
         positions: vec![own, other],
     };
     let answer = (
-        position("60", "critic", None),
-        position("61", "solver", Some("u1")),
+        position("60", Agent::Critic, None),
+        position("61", Agent::Solver, Some("u1")),
     );
-    let own = position("March has 30 days.", "critic", Some("u2"));
-    let other = position("March has 31 days.", "solver", Some("u2"));
+    let own = position("March has 30 days.", Agent::Critic, Some("u2"));
+    let other = position("March has 31 days.", Agent::Solver, Some("u2"));
     [
         claim("C1", true, answer.0, answer.1),
         claim("C2", false, own, other),
@@ -74,7 +74,13 @@ fn settled(decisions: &[(&str, Option<&str>, &str)]) -> (AgentReport, Resolved) 
         decisions: decisions.iter().map(decision).collect(),
     };
     let mut report = earlier();
-    let resolved = settle(&mut report, "critic", &held, &decisions, Obtained::Clean);
+    let resolved = settle(
+        &mut report,
+        Agent::Critic,
+        &held,
+        &decisions,
+        Obtained::Clean,
+    );
     (report, resolved)
 }
 
@@ -131,7 +137,7 @@ fn an_agent_without_a_unit_of_its_own_in_a_detail_holds_nothing() {
     );
     detail
         .positions
-        .push(position("March has 30 days.", "verifier", None));
+        .push(position("March has 30 days.", Agent::Verifier, None));
     assert_eq!(detail.position_of(Agent::Verifier), None);
 }
 

@@ -3,7 +3,19 @@
 use super::*;
 use crate::text::{collapse_whitespace, words};
 
+/// Checks that the search for needed texts leaves out no rule that matches.
+fn assert_possible(text: &str) {
+    let possible = possible(text);
+    for rule in &RULES.all {
+        let is_kept = possible.iter().any(|kept| std::ptr::eq(*kept, rule));
+        let is_missed = !is_kept && rule.pattern().is_match(text);
+        assert!(!is_missed, "{}: {text}", rule.source);
+    }
+}
+
 fn flagged(text: &str) -> Option<FlagKind> {
+    assert_possible(text);
+    assert_possible(&flowing(text));
     let found = screen(text, &words(text))
         .0
         .into_iter()
@@ -16,6 +28,14 @@ fn flagged(text: &str) -> Option<FlagKind> {
 /// Screens what is said in answer to a request.
 fn answered(asked: &str, said: &str) -> Screening {
     screen_answer((asked, &words(asked)), (said, &words(said)), || None)
+}
+
+#[test]
+fn every_row_of_the_file_is_a_rule() {
+    let rows = include_str!("../../data/screening.tsv").lines();
+    let rows = rows.filter(|row| !row.starts_with('#')).count();
+    let rules = RULES.all.iter().filter(|rule| !rule.is_instruction);
+    assert_eq!(rules.count(), rows);
 }
 
 #[test]

@@ -10,23 +10,23 @@ use crate::scoring::family;
 /// Returns the models with their roles on one line. It points out a verifier of another family than
 /// the solver.
 pub(super) fn line(config: &Config) -> String {
-    let mut seats: Vec<(String, Vec<&'static str>)> = vec![];
+    let mut models: Vec<(String, Vec<&'static str>)> = vec![];
     for (role, model) in &config.roles {
         let shown = format!("{} at {}", model.shown(), model.provider);
-        match seats.iter_mut().find(|(known, _)| *known == shown) {
+        match models.iter_mut().find(|(known, _)| *known == shown) {
             Some((_, roles)) => roles.push(role.as_str()),
-            None => seats.push((shown, vec![role.as_str()])),
+            None => models.push((shown, vec![role.as_str()])),
         }
     }
-    let seat = |(model, roles): &(String, Vec<_>)| format!("{} {model}", roles.join(", "));
-    let seats: Vec<String> = seats.iter().map(seat).collect();
+    let shown = |(model, roles): &(String, Vec<_>)| format!("{} {model}", roles.join(", "));
+    let models: Vec<String> = models.iter().map(shown).collect();
     let family_of = |agent: Agent| {
         let model = config.roles.get(&Role::Agent(agent));
         model.map(|model| family(&model.model))
     };
     let mixed = family_of(Agent::Verifier) != family_of(Agent::Solver);
     let note = " (the verifier is of another model family than the solver)";
-    format!("{}{}", seats.join("; "), if mixed { note } else { "" })
+    format!("{}{}", models.join("; "), if mixed { note } else { "" })
 }
 
 /// Returns the notices for the start: why this config was chosen, the models if there is more than

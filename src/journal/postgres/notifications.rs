@@ -58,11 +58,9 @@ pub(super) async fn listen(
     let news = stream::unfold((listener, me), |(mut listener, me)| async move {
         loop {
             let notification = listener.try_recv().await.ok().flatten()?;
-            let heard = notification
-                .payload()
-                .split_once(' ')
-                .filter(|(owner, _)| *owner != me);
-            if let Some(run) = heard.and_then(|(_, run)| run.parse().ok()) {
+            let payload = notification.payload().split_once(' ');
+            let foreign = payload.filter(|(owner, _)| *owner != me);
+            if let Some(run) = foreign.and_then(|(_, run)| run.parse().ok()) {
                 return Some((run, (listener, me)));
             }
         }

@@ -44,21 +44,23 @@ impl Runner {
                 runs.insert(run);
             }
             if let Err(error) = self.0.process.store.announce(&Vec::from_iter(runs)).await {
-                tracing::debug!(%error, "other processes are not told of news");
+                tracing::debug!(%error, "notifying other processes failed");
             }
         }
     }
 
     async fn subscribe_loop(&self) {
         loop {
-            match self.0.process.store.news().await {
+            match self.0.process.store.notifications().await {
                 Ok(mut news) => {
                     while let Some(run) = news.next().await {
                         self.notified(run).await;
                     }
-                    tracing::debug!("news from other processes are cut off");
+                    tracing::debug!("notifications of other processes ended");
                 }
-                Err(error) => tracing::debug!(%error, "news from other processes cannot be heard"),
+                Err(error) => {
+                    tracing::debug!(%error, "notifications of other processes are unavailable");
+                }
             }
             tokio::time::sleep(POLL).await;
         }
@@ -67,7 +69,7 @@ impl Runner {
     /// Handles another process's notification of a run: wakes its waiters. If the run executes here
     /// and was cancelled, stops it.
     async fn notified(&self, run: RunId) {
-        self.0.process.wake.pass_on(run);
+        self.0.process.wake.notify_local(run);
         let token = self.own().get(&run).map(|own| own.cancel.clone());
         if let Some(token) = token
             && let Ok(Some(row)) = self.0.process.store.run(run).await

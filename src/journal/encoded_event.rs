@@ -96,7 +96,7 @@ pub(super) fn change(event: &Event) -> Option<Change> {
 }
 
 /// An event as it is stored, before it gets its place in a chain.
-pub(super) struct Unlinked {
+pub(super) struct EncodedEvent {
     pub key: String,
     pub body: String,
     pub change: Option<Change>,
@@ -108,7 +108,7 @@ pub(super) struct Unlinked {
     pub is_queried: bool,
 }
 
-impl Unlinked {
+impl EncodedEvent {
     pub fn of(event: &Event) -> Result<Self, Error> {
         Ok(Self {
             key: event.key(),

@@ -3,12 +3,14 @@
 use async_trait::async_trait;
 use jiff::Timestamp;
 
+use super::chain::Position;
 use super::database::{Bound, Columns as _, Connection as _, Database, Durability};
 use super::effects::Origin;
+use super::packed::StoredBody;
 use super::reads::ENTRIES;
-use super::store::{AdminStore, Error, Restored};
-use super::writes::{change, insert_entry, insert_run, project, set_head};
-use super::{Archive, rows, unlinked};
+use super::store::{AdminStore, Restored};
+use super::writes::{Head, change, insert_entry, insert_run, project, set_head};
+use super::{Archive, Error, encoded_event, rows};
 use crate::domain::RunId;
 
 #[async_trait]
@@ -38,8 +40,13 @@ impl<D: Database> AdminStore for D {
     async fn restore(&self, archive: &Archive) -> Result<Restored, Error> {
         let sound = archive.check()?;
         let events = sound.events.iter();
-        let changes =
-            events.map(|(at, event)| (*at, unlinked::spent(event), unlinked::change(event)));
+        let changes = events.map(|(at, event)| {
+            (
+                *at,
+                encoded_event::spent(event),
+                encoded_event::change(event),
+            )
+        });
         let changes: Vec<_> = changes.collect();
         let input = (archive.clone(), sound.run, sound.head, changes);
         self.write(
@@ -61,9 +68,15 @@ impl<D: Database> AdminStore for D {
                     tx.change(insert_run(&run)).await?;
                     let mut spent = 0;
                     for (entry, (at, cost, change)) in archive.entries.iter().zip(changes) {
-                        let place = (entry.seq, entry.at_ms);
-                        let body = (entry.body.as_str(), None);
-                        tx.change(insert_entry(&id, place, &entry.key, body, &entry.hash))
+                        let position = Position {
+                            seq: entry.seq,
+                            at_ms: entry.at_ms,
+                        };
+                        let body = StoredBody {
+                            text: &entry.body,
+                            packed: None,
+                        };
+                        tx.change(insert_entry(&id, position, &entry.key, body, &entry.hash))
                             .await?;
                         spent = cost.saturating_add(spent);
                         if let Some(change) = change.clone() {
@@ -73,7 +86,8 @@ impl<D: Database> AdminStore for D {
                         }
                     }
                     let seq = archive.entries.len().try_into().unwrap_or(i64::MAX);
-                    tx.change(set_head(&id, (seq, head.clone()), spent)).await?;
+                    let hash = head.clone();
+                    tx.change(set_head(&id, Head { seq, hash }, spent)).await?;
                     Ok(Restored::New)
                 })
             },

@@ -32,7 +32,7 @@ const MAX_WORDS_BEFORE: usize = 3;
 
 /// Returns a message without the prefix `new:`, which forces a new request; `None` without the
 /// prefix.
-pub(super) fn forced_new(message: &str) -> Option<&str> {
+pub(super) fn without_new_prefix(message: &str) -> Option<&str> {
     let (prefix, rest) = message.split_at_checked(4)?;
     prefix.eq_ignore_ascii_case("new:").then_some(rest.trim())
 }
@@ -41,9 +41,9 @@ pub(super) fn forced_new(message: &str) -> Option<&str> {
 /// numbered assumption of the user's last answer there.
 ///
 /// # Errors
-/// [`Rejected::Invalid`] if the message is one sentence that begins with the handle of an assumption
-/// that the last answer does not have, among those that it has.
-pub(super) async fn continuation(
+/// [`Rejected::Invalid`] if the last answer has assumptions, and the message is one sentence that
+/// begins with the handle of another one.
+pub(super) async fn find(
     store: &dyn RunReader,
     policy: &Policy,
     question: &Question,
@@ -117,10 +117,11 @@ fn begins_with_handle(message: &str) -> bool {
 }
 
 /// Returns the handles of the assumptions that a message seems to correct, and what the message says
-/// of them: the text after a colon, or else the whole message. The first handle stands near the
-/// beginning, a further one at most a word and no colon behind ("A2 and A3"), and the message is no
-/// question.
-/// Whether it is a correction, the plan call decides.
+/// of them: the text after a colon, or else the whole message. The plan call decides whether it is a
+/// correction.
+///
+/// The first handle is near the beginning. Between two handles is at most one word and no colon
+/// ("A2 and A3"). The message is no question.
 pub fn read_correction(message: &str) -> Option<(Vec<String>, String)> {
     let message = &with_plain_handles(message);
     let mut found = HANDLE.find_iter(message);

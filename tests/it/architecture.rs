@@ -53,6 +53,7 @@ schemas:
 
 /// External crates, with the modules that may use them.
 const HOMES: &[(&str, &[&str])] = &[
+    ("rusqlite", &["journal"]),
     ("sqlx", &["journal"]),
     ("reqwest", &["attachments", "cli", "llm"]),
     ("axum", &["cli", "http"]),

@@ -84,6 +84,7 @@ fn topic(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::domain::Obtained;
 
     #[test]
     fn prose_becomes_a_report() {
@@ -105,6 +106,22 @@ mod tests {
             ("8080", [Tag::Answer, Tag::Key].as_slice())
         );
         assert_eq!(report.self_confidence, 0.5);
+    }
+
+    #[test]
+    fn models_are_shown_little_more_than_the_text_itself() {
+        for text in [
+            "1. Stop the pump now.\n2. Swap the seal.\n3. Start the pump again.\n".repeat(90),
+            "Water boils at a lower temperature on a mountain. ".repeat(60),
+            format!("The answer is {}.", "very ".repeat(400)),
+            "水は山の上では低い温度で沸騰します".repeat(80),
+            "x".repeat(5000),
+        ] {
+            let report = report_from_text("solver", "Why?", &text);
+            let shown = report.text_for_models(|id| format!("implementer:{id}"));
+            let most = Obtained::Text.shown_tokens(text.len() as u64);
+            assert!(shown.len() as u64 <= most, "{} of {most}", shown.len());
+        }
     }
 
     #[test]

@@ -44,12 +44,18 @@ impl CapReason {
     }
 }
 
-/// True if the status of an output is capped because the cross-check disproved its final answer.
+/// True if the status of an output is capped because the cross-check disproved its final answer, or
+/// all of its key claims.
 pub fn is_disproved(score: &Score) -> bool {
-    score.axes.iter().any(|(axis, points)| {
-        let name = CapReason::Disproved.feature_of(axis);
-        points.features.iter().any(|feature| feature.name == name)
-    })
+    let mut features = score.axes.iter().flat_map(|(_, axis)| &axis.features);
+    features.any(is_of_disproof)
+}
+
+/// True for the feature that scales an axis for that reason.
+pub(super) fn is_of_disproof(feature: &Feature) -> bool {
+    let disproved: &str = CapReason::Disproved.into();
+    let name = feature.name.split_once(".scaled_by_");
+    name.is_some_and(|(_, reason)| reason == disproved)
 }
 
 /// A cap on the status of an output, and its reason.

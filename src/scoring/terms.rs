@@ -10,6 +10,7 @@
 use super::agreement::{Agreement, CORE_SIZE, Group, support};
 use super::axes::{Context, Measure};
 use super::claims::Claim;
+use super::status_caps::is_of_disproof;
 use crate::domain::{Axes, Score, ScoringPolicy, Status};
 
 /// The highest probability for an answer with one voice and no confirming check, and for one whose
@@ -160,7 +161,7 @@ fn stands_without_verdicts(score: &Score, policy: &ScoringPolicy) -> bool {
     ];
     let features = score.axes.iter().flat_map(|(_, axis)| &axis.features);
     let taken: f64 = features
-        .filter(|feature| of_verdicts.iter().any(|it| it.is_of(feature)))
+        .filter(|it| of_verdicts.iter().any(|measure| measure.is_of(it)) || is_of_disproof(it))
         .map(|feature| feature.points.min(0.0))
         .sum();
     score.status == Status::Valid

@@ -6,7 +6,7 @@ use conclave::journal::Event;
 use regex::Regex;
 use serde_json::{Value, json};
 
-use crate::support::{Call, Got, MockProvider, Scenario, Setup, TestApp, chat};
+use crate::support::{Call, Fault, Got, MockProvider, QUESTION, Scenario, Setup, TestApp, chat};
 
 const MARK: &str = "zanzibar-protocol";
 
@@ -238,4 +238,20 @@ async fn an_agents_text_changes_no_call_no_cap_and_no_other_score() {
                 .collect::<Vec<_>>(),
         );
     }
+}
+
+#[tokio::test]
+async fn a_file_named_like_a_unit_of_a_lost_agent_does_not_cost_the_reply() {
+    let provider = MockProvider::start().await;
+    provider.on("r1/critic*", Fault::Refusal);
+    let app = TestApp::start(&provider).await;
+    let mut body = chat("ask", QUESTION);
+    body["attachments"] =
+        json!([{ "filename": "critic:u1.png", "url": "https://internal.example/a.png" }]);
+    let got = app.reply(app.post(&body)).await;
+    assert!(
+        got.text().contains("\"critic.png\" was not seen"),
+        "{}",
+        got.text()
+    );
 }

@@ -143,8 +143,9 @@ async fn a_backup_taken_during_writes_is_a_working_database() {
 #[tokio::test]
 async fn pruning_removes_old_runs_and_reports_their_number() {
     let cli = CommandLine::new().await;
-    for _ in 0..2 {
-        assert_eq!(cli.run(&["ask", "--new", QUESTION]).await.0, 0);
+    let secret = format!("{QUESTION} Xyzzy?");
+    for question in [&secret, QUESTION] {
+        assert_eq!(cli.run(&["ask", "--new", question]).await.0, 0);
     }
     let (code, _, error) = cli.run(&["prune", "--older-than", "1h"]).await;
     assert!(
@@ -179,4 +180,13 @@ async fn pruning_removes_old_runs_and_reports_their_number() {
         row.get(0)
     });
     assert_eq!(left, Ok(1), "the journal went with its run");
+    drop(raw);
+    if !crate::support::postgres::is_chosen() {
+        let file = std::fs::read(cli.path("data/conclave.db")).unwrap();
+        let has = |word: &str| file.windows(word.len()).any(|it| it == word.as_bytes());
+        assert!(
+            has(QUESTION) && !has("Xyzzy"),
+            "deleted rows are overwritten"
+        );
+    }
 }

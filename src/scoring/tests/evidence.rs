@@ -89,6 +89,14 @@ fn a_truthful_cross_check_raises_what_holds_and_asks_about_what_is_contradicted(
     let (salad, wrong) = (each(Holds::Unknown), each(Holds::No));
     assert!(!ships(&salad), "nothing holds and nothing is supported");
     assert!(!ships(&wrong) && c_final(&wrong) < c_final(&salad));
+    assert_eq!(statuses(&wrong), [Status::Quarantine; 3]);
+
+    // One whose claims are all disproved is not VALID, and still keeps the request below.
+    let mut one = all_hold();
+    one[0] = verdict("solver:u2", &[], &[], Holds::No);
+    let one = with(one);
+    assert_eq!(statuses(&one)[0], Status::Quarantine);
+    assert!(!ships(&one), "{}", c_final(&one));
 }
 
 #[test]

@@ -62,6 +62,10 @@ async fn a_key_that_cannot_be_read_is_reported_once_and_the_choice_of_a_config_i
         code == 3 && error.contains("--config: cannot read"),
         "{error}"
     );
+    // A link to no file, as of a mount that is missing, is no absent file.
+    std::os::unix::fs::symlink("/nowhere", folder.path().join("llm.config.json")).unwrap();
+    let (code, _, error) = check(&["config", "check"], &keys).await;
+    assert!(code == 3 && error.contains("llm.config.json"), "{error}");
 }
 
 #[tokio::test]

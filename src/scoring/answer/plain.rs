@@ -184,15 +184,17 @@ fn pick(rest: &str) -> Option<String> {
     static REASONED: LazyLock<Regex> =
         LazyLock::new(|| pattern(r"^(\S*\d\S*?)(?:\.| \p{L}[\p{L} ]+) [\d(].*="));
     let text = undress(rest);
-    let breaks = [", ", "; ", " (", " – ", " — ", " - ", "，", "；", "（"];
-    let end = breaks.iter().filter_map(|sign| text.find(sign)).min();
-    let clause = end.and_then(|at| text.get(..at));
-    let head = clause.unwrap_or(&text);
-    let reasoned = REASONED.captures(head).and_then(|found| found.get(1));
-    let result = head.rsplit_once('=').map(|(_, value)| value.trim());
-    // "12, because 12 * 12 = 144".
-    let explained = clause.filter(|head| !head.contains('=') && text.contains('='));
-    let whole = explained.unwrap_or(&text);
+    let before = |breaks: &[&str]| {
+        let end = breaks.iter().filter_map(|sign| text.find(sign)).min();
+        end.and_then(|at| text.get(..at))
+    };
+    let clause = before(&[", ", "; ", " (", " – ", " — ", " - "]);
+    // "12, because 12 * 12 = 144". The other breaks may be signs of a calculation.
+    let stated = before(&[", ", "; ", "，", "；"]).unwrap_or(&text);
+    let reasoned = REASONED.captures(stated).and_then(|found| found.get(1));
+    let result = stated.rsplit_once('=').map(|(_, value)| value.trim());
+    let explained = !stated.contains('=') && text.contains('=');
+    let whole = if explained { stated } else { &text };
     let candidates = [reasoned.map(|it| it.as_str()), result, Some(whole)];
     if let Some(value) = candidates.into_iter().flatten().find(|text| is_value(text)) {
         return Some(value.to_owned());

@@ -213,7 +213,7 @@ mod tests {
 
     #[test]
     fn other_names_are_unknown() {
-        for name in ["", "r1", "r1/nobody", "r/solver", "plans", "plan#x"] {
+        for name in ["", "r1", "r1/unknown", "r/solver", "plans", "plan#x"] {
             assert_eq!(name.parse::<CallName>(), Err(UnknownCall), "{name}");
         }
     }

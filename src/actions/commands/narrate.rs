@@ -19,7 +19,7 @@ use crate::text::one_line;
 #[schemars(rename = "Do")]
 pub struct DoArguments {
     /// What the character does, in the player's words.
-    // `deed` in stored actions and in the API.
+    // Stored actions and the API keep the former name.
     #[serde(rename = "deed", alias = "message")]
     #[schemars(length(min = 1, max = 2000))]
     pub text: String,

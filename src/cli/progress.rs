@@ -14,7 +14,7 @@ use tokio::time::Instant;
 
 use super::colour::Tone;
 use super::printable::without_controls;
-use crate::domain::{CallName, CallStep, Gate, RunId, Status, counted, shown_c_final};
+use crate::domain::{CallName, CallStep, Gate, RunId, Status, counted, shown_bound, shown_c_final};
 use crate::http::progress_event;
 use crate::journal::{CallResult, Entry, Event};
 
@@ -297,8 +297,9 @@ impl Progress {
         let c_final = shown_c_final(figure("c_final"), threshold, 2);
         let c_final = tone.on_stderr(format!("c_final {c_final}"));
         let meaning = "(confidence in the reply)";
+        let threshold = shown_bound(threshold);
         self.print(&format!(
-            "gate       {c_final} {meaning}, threshold {threshold:.2}"
+            "gate       {c_final} {meaning}, threshold {threshold}"
         ));
     }
 

@@ -64,6 +64,13 @@ pub fn shown_c_final(c_final: f64, threshold: f64, decimals: usize) -> String {
     format!("{below:.decimals$}")
 }
 
+/// Returns a configured bound with all its decimals, and with two at least.
+pub fn shown_bound(bound: f64) -> String {
+    let rounded = format!("{bound:.2}");
+    let is_exact = rounded.parse() == Ok(bound);
+    if is_exact { rounded } else { bound.to_string() }
+}
+
 impl Confidence {
     /// `c_final = clamp(base - penalty + bonus, 0, 1)`.
     pub fn new(
@@ -145,6 +152,18 @@ mod tests {
             (0.8161, 2, "0.82"),
         ] {
             assert_eq!(shown_c_final(c_final, 0.70, decimals), shown);
+        }
+    }
+
+    #[test]
+    fn a_bound_is_shown_as_it_was_set() {
+        for (bound, shown) in [
+            (0.7, "0.70"),
+            (0.0, "0.00"),
+            (0.984, "0.984"),
+            (2.0, "2.00"),
+        ] {
+            assert_eq!(shown_bound(bound), shown);
         }
     }
 

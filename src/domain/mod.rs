@@ -37,7 +37,7 @@ pub use calibration::Calibration;
 pub use call_name::{CallName, CallStep, UnknownCall};
 pub use clarification::{Choice, Clarification, OPTION_LETTERS, is_question_mark};
 pub use command::{ActionGate, ActionMode, CommandName, RunKind};
-pub use confidence::{Confidence, ConfidenceLimit, Gate, Terms, shown_c_final};
+pub use confidence::{Confidence, ConfidenceLimit, Gate, Terms, shown_bound, shown_c_final};
 pub use decision::{AskedFirst, DecisionPath, ShownAnswer};
 pub use demand::{Counted, Demand, MAX_DEMANDS};
 pub use direction::{changes_direction, is_blank, is_invisible, without_controls};

@@ -146,6 +146,8 @@ async fn pruning_removes_old_runs_and_reports_their_number() {
     let secret = format!("{QUESTION} Xyzzy?");
     for question in [&secret, QUESTION] {
         assert_eq!(cli.run(&["ask", "--new", question]).await.0, 0);
+        let log = cli.path("data/conclave.db-wal");
+        assert!(!log.exists(), "a command ends with its log written back");
     }
     let (code, _, error) = cli.run(&["prune", "--older-than", "1h"]).await;
     assert!(

@@ -220,7 +220,10 @@ async fn every_documented_route_exists_and_other_methods_get_405_with_allow() {
 
 #[tokio::test]
 async fn real_answers_have_the_documented_shape_and_nothing_else() {
-    let scenario = Scenario::converging();
+    let scenario = Scenario::converging().with(|scenario| {
+        scenario.plan["language"] = json!("German");
+        scenario.plan["demands"] = json!([{ "counted": "words", "atMost": 200 }]);
+    });
     let message = scenario.message.clone();
     let provider = MockProvider::playing(scenario).await;
     let app = TestApp::start(&provider).await;

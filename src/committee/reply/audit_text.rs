@@ -9,7 +9,7 @@ use minijinja::{Environment, Error, Value, context};
 use crate::committee::reply::headings::AUDIT;
 use crate::committee::reply::render::figure;
 use crate::committee::reply::rounding::with_two_decimals;
-use crate::domain::{shown_c_final, without_controls};
+use crate::domain::{shown_bound, shown_c_final, without_controls};
 use crate::text::{self, one_line};
 
 static TEMPLATES: LazyLock<Result<Environment<'static>, Error>> = LazyLock::new(templates);
@@ -34,6 +34,7 @@ fn templates() -> Result<Environment<'static>, Error> {
     environment.add_filter("fixed", |value: Value, decimals: usize| {
         format!("{:.decimals$}", number(&value))
     });
+    environment.add_filter("bound", |value: Value| shown_bound(number(&value)));
     environment.add_filter("feature", |value: Value| {
         feature(&value).unwrap_or_default()
     });

@@ -9,7 +9,7 @@ use crate::committee::rule_texts::RuleTexts;
 use crate::committee::stages::deliberation::{Deliberation, ScoredReport};
 use crate::committee::stages::fallback_answer;
 use crate::committee::stages::synthesis_input::answer_of;
-use crate::domain::{Agent, AgentName, FailureCause, Status, is_question_mark};
+use crate::domain::{Agent, AgentName, FailureCause, Status, is_question_mark, shown_bound};
 use crate::journal::{
     AgentOutcome, CallView, CheckScope, Continuation, Cut, Gated, PlanSource, Round, RoundSkipped,
     SynthesisSource, Synthesized, Transcript,
@@ -44,14 +44,7 @@ impl Noted<'_> {
             notes.push(self.texts().note("no_synthesis", &[("why", &why)]));
         }
         if self.deliberation.is_some() && self.gated.confidence.is_low() {
-            let threshold = self.gated.confidence.threshold;
-            let rounded = format!("{threshold:.2}");
-            let is_exact = rounded.parse() == Ok(threshold);
-            let threshold = if is_exact {
-                rounded
-            } else {
-                threshold.to_string()
-            };
+            let threshold = shown_bound(self.gated.confidence.threshold);
             notes.push(self.texts().note("below", &[("threshold", &threshold)]));
         }
         notes.extend(self.deliberation.iter().flat_map(|it| self.panel(it)));

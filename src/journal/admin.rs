@@ -8,7 +8,8 @@ use super::database::{Bound, Columns as _, Connection as _, Database, Durability
 use super::effects::Origin;
 use super::packed::StoredBody;
 use super::reads::ENTRIES;
-use super::store::{AdminStore, Restored};
+use super::records::Restored;
+use super::store::AdminStore;
 use super::writes::{Head, change, insert_entry, insert_run, project, set_head};
 use super::{Archive, Error, encoded_event, rows};
 use crate::domain::RunId;

@@ -4,6 +4,7 @@
 //! In reading order: [`Event`] is what can be recorded; [`Store`] is the database; [`RunContext`]
 //! records a run's events and performs its calls, each exactly once; `chain` detects alterations.
 
+mod accepted_event;
 mod action_event;
 mod admin;
 mod ancestry;
@@ -24,6 +25,7 @@ mod postgres;
 mod proof;
 mod reads;
 mod reasons;
+mod records;
 mod rows;
 mod source;
 mod sqlite;
@@ -51,13 +53,15 @@ pub use learned_event::{
 pub use postgres::PostgresStore;
 pub use proof::{Proven, is_unaltered, prove, read_proven};
 pub use reasons::{LeftOut, SkipReason};
+pub use records::{
+    AcceptThen, Acceptance, AckTiming, Annotated, CancelOutcome, Claim, DataStamp, Entry, Lease,
+    LeaseState, Listed, MemoryRow, NewRun, Note, Owner, Requester, Restored, RunFilter, RunRow,
+    RunState, SheetRow, SpendingLimit, SpendingScope, StartOutcome, TokenRow,
+};
 pub use source::{PlanSource, SynthesisSource};
 pub use sqlite::{Existing, RestoreError, SqliteBounds, SqliteStore, restore};
 pub use store::{
-    AcceptThen, Acceptance, AckTiming, ActionStore, AdminStore, Annotated, BackendStore,
-    CancelOutcome, Claim, DataStamp, Entry, JournalStore, LearnedStore, Lease, LeaseState, Listed,
-    MemoryRow, NewRun, Note, Owner, Requester, Restored, RunFilter, RunReader, RunRow, RunState,
-    SheetRow, SpendingLimit, SpendingScope, StartOutcome, Store, TokenRow, TokenStore,
+    ActionStore, AdminStore, BackendStore, JournalStore, LearnedStore, RunReader, Store, TokenStore,
 };
 pub use tool_event::{
     AuthorizationMode, Authorized, Explained, ExplanationSource, FileBefore, FileChange, Rejection,

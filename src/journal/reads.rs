@@ -6,10 +6,11 @@ use serde_json::Value;
 use sqlx::{AssertSqlSafe, SqlSafeStr as _};
 
 use super::database::{Bound, Columns as _, Connection, Database, Failure};
-use super::store::{
-    ActionStore, DataStamp, Entry, LearnedStore, Listed, MemoryRow, Owner, Requester, RunFilter,
-    RunReader, RunRow, SheetRow, SpendingLimit, SpendingScope,
+use super::records::{
+    DataStamp, Entry, Listed, MemoryRow, Owner, Requester, RunFilter, RunRow, SheetRow,
+    SpendingLimit, SpendingScope,
 };
+use super::store::{ActionStore, LearnedStore, RunReader};
 use super::{Error, LearnedRow, rows, tool_evidence};
 use crate::domain::{EvidenceFocus, Mode, RunId, RunKind, Source, Usd};
 

@@ -5,7 +5,8 @@ use jiff::Timestamp;
 
 use super::Error;
 use super::database::Database;
-use super::store::{TokenRow, TokenStore};
+use super::records::TokenRow;
+use super::store::TokenStore;
 use super::{rows, writes};
 use crate::domain::Scope;
 

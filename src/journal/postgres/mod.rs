@@ -28,7 +28,8 @@ use super::database::{
 };
 use super::error::{Error, is_outage, is_read_only, postgres_code};
 use super::reads;
-use super::store::{BackendStore, DataStamp, NewRun, Owner, RunFilter, SpendingScope};
+use super::records::{DataStamp, NewRun, Owner, RunFilter, SpendingScope};
+use super::store::BackendStore;
 use crate::domain::{RunId, Source};
 
 /// Connections of one process, besides the two for notifications.

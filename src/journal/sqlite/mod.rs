@@ -21,7 +21,8 @@ use super::database::{
     Bound, Columns, Connection as _, Database, Durability, Failure, OUTAGE, RETRY, Work, is_old,
     migrations, millis,
 };
-use super::store::{BackendStore, DataStamp, NewRun, Owner, RunFilter};
+use super::records::{DataStamp, NewRun, Owner, RunFilter};
+use super::store::BackendStore;
 use super::{Error, reads, writes};
 use connection::SqliteConnection;
 use file::DatabaseFile;

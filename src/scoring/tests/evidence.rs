@@ -417,6 +417,16 @@ fn the_penalty_without_a_reply_is_that_of_the_leading_answer() {
 }
 
 #[test]
+fn a_position_is_what_its_agents_say_and_not_what_the_cross_check_says() {
+    let reports = open_reports();
+    let against = verdict("solver:u2", &["verifier"], &["critic"], Holds::Unknown);
+    let judgement = judged(OPEN, &reports, &found([against]));
+    let positions = &judgement.disagreements[0].positions;
+    let texts: Vec<&str> = positions.iter().map(|it| it.text.as_str()).collect();
+    assert_eq!(texts, [0, 1].map(|at| reports[at].units[0].text.as_str()));
+}
+
+#[test]
 fn losing_an_open_report_never_raises_c_final() {
     let claims = [
         "Use a queue between both services.",

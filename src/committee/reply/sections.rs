@@ -249,16 +249,23 @@ pub fn plain_draft(draft: &mut Draft) {
     }
 }
 
-/// Returns the first sentence of a text that is no question as one plain line of at most 240
-/// characters.
+/// Returns the first sentence that states something, as one plain line of at most 240 characters: no
+/// question, exclamation ("Sure!"), announcement ("Steps:") or heading, unless there is nothing else.
 pub fn first_sentence(markdown: &str) -> String {
     let fenced = |line: &&str| {
         let line = line.trim_start();
         line.starts_with("```") || line.starts_with("~~~")
     };
     let lines = markdown.lines().filter(|line| !fenced(line));
-    let sentences: Vec<&str> = lines.flat_map(text::each_sentence).take(20).collect();
-    let states = |sentence: &&&str| !sentence.ends_with(is_question_mark);
+    let is_heading = |line: &str| {
+        let line = line.trim();
+        line.starts_with('#') || line.len() > 4 && line.starts_with("**") && line.ends_with("**")
+    };
+    let (titles, texts): (Vec<&str>, Vec<&str>) = lines.partition(|line| is_heading(line));
+    let sentences = texts.into_iter().chain(titles);
+    let sentences: Vec<&str> = sentences.flat_map(text::each_sentence).take(20).collect();
+    let asks_or_calls = |c: char| is_question_mark(c) || matches!(c, '!' | '！' | ':' | '：');
+    let states = |sentence: &&&str| !sentence.ends_with(asks_or_calls);
     let sentence = sentences.iter().find(states).or(sentences.first());
     let sentence = sentence.copied().unwrap_or_default();
     excerpt(&plain_line(&sentence.replace("**", "")), 240)

@@ -101,6 +101,11 @@ fn a_plain_line_opens_no_block_and_a_first_sentence_is_one_line() {
         ("See https://a.b/c?d=1. Next.", "See https://a.b/c?d=1."),
         ("Is it 100? No, it is 90.", "No, it is 90."),
         ("Is it?", "Is it?"),
+        ("# Docker\n\nSure! Steps:\n\n1. Install it.", "Install it."),
+        ("もちろんです！東京です。", "東京です。"),
+        ("**Answer**\n\nPossibly 4.", "Possibly 4."),
+        ("**Paris**", "Paris"),
+        ("Paris!", "Paris!"),
         ("", ""),
     ] {
         assert_eq!(first_sentence(text), expected);

@@ -6,9 +6,11 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use metrics::counter;
+use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::action::{Acted, PendingAction, disabled, not_allowed, observe, permitted};
+use super::narrated::{Conclusion, Together};
 use super::offer::OfferReason;
 use super::rate::Rate;
 use super::{ActionInput, ActionRequest, App, Rejected, RequestIds, continuation, count};
@@ -19,8 +21,8 @@ use crate::actions::reply::{self, ProposalReason, Reply};
 use crate::config::ActionsPolicy;
 use crate::domain::{ActionGate, ActionMode, Question, RunId, Source, Usd, User, fingerprint};
 use crate::journal::{
-    Accepted, ActionSubmission, DataStamp, Ending, Event, Executed, GateChecked, NewRun, Owner,
-    Parsed, SpendingLimit,
+    Accepted, ActionSubmission, Ending, Event, Executed, GateChecked, NewRun, Owner, Parsed,
+    SpendingLimit,
 };
 
 /// How often an action is executed anew because another one of its user came between. Of a hundred
@@ -51,10 +53,8 @@ pub(super) struct Execution {
     /// [`Event::Executed`]; `None` if the command was refused.
     pub executed: Option<Event>,
     pub reply: Reply,
-    /// The state of the user's data, if the command changes it.
-    pub stamp: Option<DataStamp>,
-    /// The run that narrates the outcome.
-    pub narrator: Option<RunId>,
+    /// What is written with it.
+    pub together: Together,
 }
 
 impl App {
@@ -208,36 +208,43 @@ impl App {
         pending: &PendingAction,
         action: &Action,
         proposed: Option<ProposalReason<'_>>,
-        mut events: Vec<Event>,
+        events: Vec<Event>,
         seed: u64,
     ) -> Result<Option<Acted>, Rejected> {
-        let execution = self.execute_command(pending, action, proposed, seed);
-        let done = execution.await?;
-        let Some(executed) = done.executed else {
-            let declined = self.decline(pending.clone(), events, &done.reply, seed);
-            return declined.await.map(Some);
-        };
-        events.push(executed);
-        let acted = self
-            .conclude(pending.clone(), events, &done.reply, seed, done.stamp)
-            .await;
-        let is_written = matches!(&acted, Ok(Some(acted)) if acted.run == Some(pending.id));
-        if is_written {
-            count_accepted(action, proposed);
-        } else if let Some(narrator) = done.narrator {
-            tracing::info!(key = ?pending.key, "the action was not written; its narration is cancelled");
-            let _ = self.cancel(narrator).await;
+        let mut silent = None;
+        loop {
+            let execution = self.execute_command(pending, action, proposed, seed, silent);
+            let done = execution.await?;
+            let Some(executed) = done.executed else {
+                let declined = self.decline(pending.clone(), events, &done.reply, seed);
+                return declined.await.map(Some);
+            };
+            let mut events = events.clone();
+            events.push(executed);
+            let concluded =
+                self.conclude(pending.clone(), events, &done.reply, seed, done.together);
+            match concluded.await? {
+                Conclusion::Ended(acted) => {
+                    if acted.run == Some(pending.id) {
+                        count_accepted(action, proposed);
+                    }
+                    return Ok(Some(acted));
+                }
+                Conclusion::Conflict => return Ok(None),
+                Conclusion::Unaffordable => silent = Some("the spending limit is reached"),
+            }
         }
-        acted
     }
 
-    /// Executes a command on the user's present data. Writes nothing.
+    /// Executes a command on the user's present data. Writes nothing. `silent` says why its outcome is
+    /// not narrated, if that is known.
     pub(super) async fn execute_command(
         self: &Arc<Self>,
         pending: &PendingAction,
         action: &Action,
         proposed: Option<ProposalReason<'_>>,
         seed: u64,
+        silent: Option<&'static str>,
     ) -> Result<Execution, Rejected> {
         let stamp = if action.changes() {
             Some(self.store.stamp(&Owner::of(&pending.question)).await?)
@@ -251,12 +258,22 @@ impl App {
                 return Ok(Execution {
                     executed: None,
                     reply: Reply::declined(refusal.error, refusal.message),
-                    stamp,
-                    narrator: None,
+                    together: Together::default(),
                 });
             }
         };
-        let narrator = self.narrate(action, pending, &mut done).await;
+        let narration = match silent {
+            None => self.narration(action, pending, &done.result).await?,
+            Some(why) => Some(Err(why)),
+        };
+        if let (Some(narration), Value::Object(result)) = (&narration, &mut done.result) {
+            let run = narration.as_ref().ok().map(|it| it.run.id.to_string());
+            let why = narration.as_ref().err();
+            result.insert(
+                "narration".into(),
+                json!({ "run": run, "unavailable": why }),
+            );
+        }
         let result = done.result.clone();
         let reply = match proposed {
             None => Reply::done(action, result),
@@ -270,8 +287,10 @@ impl App {
         Ok(Execution {
             executed: Some(executed),
             reply,
-            stamp,
-            narrator,
+            together: Together {
+                stamp,
+                narration: narration.and_then(Result::ok),
+            },
         })
     }
 

@@ -3,6 +3,7 @@
 use super::action::{
     Acted, Confirmation, PendingAction, ProposalGone, confirmed_by, disabled, observe,
 };
+use super::narrated::Together;
 use super::request::{check_names, is_own};
 use super::{App, FieldProblem, Rejected, count};
 use crate::actions::commands::Action;
@@ -147,8 +148,8 @@ impl App {
                 return Err(Rejected::ProposalGone(ProposalGone::Confirmed));
             }
         }
-        let concluded = self.conclude(pending, events, reply, seed, None).await?;
-        concluded.ok_or(Rejected::Busy)
+        let concluded = self.conclude(pending, events, reply, seed, Together::default());
+        concluded.await?.ended()
     }
 }
 

@@ -219,7 +219,7 @@ impl App {
         ids: RequestIds,
         ack: AckTiming,
     ) -> Result<RunId, Rejected> {
-        let submitted = self.take_on(chat.0, ids, None, ack).await;
+        let submitted = self.take_on(chat.0, ids, ack).await;
         submitted.map_err(count)
     }
 
@@ -227,7 +227,6 @@ impl App {
         &self,
         question: Question,
         ids: RequestIds,
-        narrates: Option<RunId>,
         ack: AckTiming,
     ) -> Result<RunId, Rejected> {
         let RequestIds {
@@ -262,7 +261,6 @@ impl App {
         let cap = self.config.policy.cap(question.mode);
         let accepted = Accepted {
             ignores_learned,
-            narrates,
             continues,
             correlation_id,
             ..self.accepted(question, cap, self.clock.new_seed())
@@ -311,7 +309,7 @@ impl App {
         self.user_rate
             .take(&accepted.question.user.id)
             .map_err(|retry_after| Rejected::TooOften { retry_after })?;
-        let (mode, source) = (accepted.label(), accepted.question.source.into_str());
+        let labels = labels(accepted);
         let (id, cap, limits) = (new.id, accepted.cap, new.limits.clone());
         // A run that may begin at once is claimed in the transaction that accepts it.
         let (acceptance, begun) = match self.runner.run_slot() {
@@ -336,7 +334,7 @@ impl App {
         if acceptance != Acceptance::New {
             return self.joined(acceptance, cap, limits).await;
         }
-        counter!("conclave_runs_accepted_total", "mode" => mode, "source" => source).increment(1);
+        count_run(labels);
         self.runner.run_to_completion(id, slot, begun);
         Ok(id)
     }
@@ -539,6 +537,16 @@ impl App {
     pub fn committee(&self) -> &Deps {
         &self.committee
     }
+}
+
+/// Returns what metrics call a run: its mode or kind, and its source.
+fn labels(accepted: &Accepted) -> [&'static str; 2] {
+    [accepted.label(), accepted.question.source.into_str()]
+}
+
+/// Counts an accepted run.
+fn count_run([mode, source]: [&'static str; 2]) {
+    counter!("conclave_runs_accepted_total", "mode" => mode, "source" => source).increment(1);
 }
 
 /// Counts a refusal.

@@ -324,7 +324,7 @@ impl App {
     ) -> Result<Reply, Stop> {
         let why = Some(ProposalReason::of(proposed, ActionMode::LlmProposal));
         for _ in 0..MAX_ATTEMPTS {
-            let execution = self.execute_command(pending, action, why, run.accepted().seed);
+            let execution = self.execute_command(pending, action, why, run.accepted().seed, None);
             let done = match execution.await {
                 Ok(done) => done,
                 Err(Rejected::Journal(error)) => return Err(error.into()),
@@ -334,7 +334,7 @@ impl App {
                 return Ok(done.reply);
             };
             run.record(parsed(action, why))?;
-            let is_written = match &done.stamp {
+            let is_written = match &done.together.stamp {
                 Some(stamp) => run.store_if(stamp, executed).await?,
                 None => run.store(executed).await.map(|_| true)?,
             };

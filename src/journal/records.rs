@@ -93,7 +93,7 @@ pub struct RunRow {
 }
 
 /// A run to be accepted.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct NewRun {
     pub id: RunId,
     pub at: Timestamp,
@@ -219,6 +219,8 @@ pub enum AcceptThen {
         events: Vec<Event>,
         /// Write only if the user's sheets and memories still have this stamp.
         if_stamp: Option<DataStamp>,
+        /// The run that narrates the action: accepted with it, or else nothing is written.
+        narrator: Option<Box<NewRun>>,
     },
     /// This process claims the run and works on it.
     Claim {

@@ -18,7 +18,7 @@ use super::{
     Continues, DataStamp, Error, Event, JournalStore, Learned, LearnedChange, Lease, LeaseState,
     NewRun, Note, StartOutcome, chain,
 };
-use crate::domain::{RunId, search_words};
+use crate::domain::{RunId, Usd, search_words};
 
 /// A run's last entry.
 pub(super) struct Head {
@@ -48,10 +48,11 @@ fn is_same(known: &Accepted, new: &Accepted, continues: &Continues) -> bool {
         && asked.attachments == asks.attachments
 }
 
-/// Returns why a run is not accepted, or `None` if it is.
+/// Returns why a run is not accepted, or `None` if it is. `cap` is what its limits must leave for it.
 async fn refusal<C: Connection>(
     connection: &mut C,
     run: &NewRun,
+    cap: Usd,
 ) -> Result<Option<Acceptance>, Failure> {
     if let Some(key) = &run.idempotency_key
         && let Some(row) = connection.row(BY_KEY, vec![key.as_str().into()]).await?
@@ -87,7 +88,7 @@ async fn refusal<C: Connection>(
     }
     for limit in &run.limits {
         let left = limit.most - exposure(connection, limit).await?;
-        if run.accepted.cap > left {
+        if cap > left {
             return Ok(Some(Acceptance::OverLimit {
                 scope: limit.scope.clone(),
                 left,
@@ -125,10 +126,14 @@ impl<D: Database> JournalStore for D {
 
     /// Writes an action that has ended, or accepts and claims a run.
     async fn begin(&self, run: NewRun, then: AcceptThen) -> Result<StartOutcome, Error> {
-        let mut stamp = None;
+        let (mut stamp, mut narrator) = (None, None);
         let (durability, events, held) = match then {
-            AcceptThen::Finish { events, if_stamp } => {
-                stamp = if_stamp;
+            AcceptThen::Finish {
+                events,
+                if_stamp,
+                narrator: narrating,
+            } => {
+                (stamp, narrator) = (if_stamp, narrating);
                 (Durability::Process, events, None)
             }
             AcceptThen::Claim { owner, lease, ack } => {
@@ -149,6 +154,7 @@ impl<D: Database> JournalStore for D {
             events,
             stamp,
             held,
+            narrator,
         };
         start(self, run, durability, beginning).await
     }
@@ -314,6 +320,8 @@ struct Beginning {
     stamp: Option<DataStamp>,
     /// The lease of the first claim, with its duration.
     held: Option<(Lease, Duration)>,
+    /// A run that is accepted with it, under the same limits.
+    narrator: Option<Box<NewRun>>,
 }
 
 /// Accepts a run, in one transaction with all of its beginning.
@@ -330,19 +338,29 @@ async fn start<D: Database>(
         events,
         stamp,
         held,
+        narrator,
     } = beginning;
     // A statement reads the body of the first.
     let batch = Batch::plain(EncodedEvent::all(
         std::iter::once(&accepted).chain(&events),
     )?);
+    let narrator = match narrator {
+        None => None,
+        Some(narrator) => {
+            let accepted = Event::Accepted(Box::new(narrator.accepted.clone()));
+            Some((narrator, Batch::plain(EncodedEvent::all([&accepted])?)))
+        }
+    };
+    let narrating = narrator.as_ref().map(|(narrator, _)| narrator.accepted.cap);
+    let cap = run.accepted.cap + narrating.unwrap_or(Usd::ZERO);
     let written = database
         .write(
             durability,
-            (run, batch, held, stamp),
-            |tx, (run, batch, held, stamp)| {
+            (run, batch, held, stamp, narrator),
+            move |tx, (run, batch, held, stamp, narrator)| {
                 Box::pin(async move {
                     D::lock(tx, run).await?;
-                    if let Some(not) = refusal(tx, run).await? {
+                    if let Some(not) = refusal(tx, run, cap).await? {
                         return Ok(StartOutcome::Refused(not));
                     }
                     if let Some(stamp) = stamp
@@ -350,12 +368,10 @@ async fn start<D: Database>(
                     {
                         return Ok(StartOutcome::Conflict);
                     }
-                    tx.change(insert_run(run)).await?;
-                    let head = Head {
-                        seq: 0,
-                        hash: chain::GENESIS.to_owned(),
-                    };
-                    link(tx, run.id, run.at, batch, head).await?;
+                    insert(tx, run, batch).await?;
+                    if let Some((narrator, accepted)) = narrator {
+                        insert(tx, narrator, accepted).await?;
+                    }
                     let Some((held, duration)) = held else {
                         return Ok(StartOutcome::Finished);
                     };
@@ -367,6 +383,16 @@ async fn start<D: Database>(
         )
         .await;
     database.noted(written)
+}
+
+/// Inserts a run with its first entries.
+async fn insert<C: Connection>(tx: &mut C, run: &NewRun, batch: &Batch) -> Result<(), Failure> {
+    tx.change(insert_run(run)).await?;
+    let head = Head {
+        seq: 0,
+        hash: chain::GENESIS.to_owned(),
+    };
+    link(tx, run.id, run.at, batch, head).await
 }
 
 /// Inserts the row of a run that has no entries yet.

@@ -9,7 +9,8 @@ use conclave::domain::{
 use conclave::journal::{
     AcceptThen, Acceptance, AckTiming, ActionOutcome, ActionSubmission, Claim, Effect, Ending,
     Event, Executed, Finished, GateChecked, NewRun, Owner, Parsed, PostgresStore, Requester,
-    Restored, RunFilter, RunState, SqliteStore, StartOutcome, Store, verify,
+    Restored, RunFilter, RunState, SpendingLimit, SpendingScope, SqliteStore, StartOutcome, Store,
+    verify,
 };
 use jiff::SignedDuration;
 use serde_json::json;
@@ -79,6 +80,7 @@ fn finish(command: CommandName, effect: Option<Effect>) -> AcceptThen {
     AcceptThen::Finish {
         events: events(command, effect),
         if_stamp: None,
+        narrator: None,
     }
 }
 
@@ -397,6 +399,42 @@ async fn story(store: Arc<dyn Store>, other: Arc<dyn Store>) {
         assert_eq!(found(&store, "cid", words).await, ["Will owes me 5 gold"]);
     }
     leased_command(&store).await;
+    narrated(&store).await;
+}
+
+/// An action and its narration are accepted together, or neither is.
+async fn narrated(store: &Arc<dyn Store>) {
+    let tell = |n: u128, dollars: f64| {
+        let mut narrator = new_run(n + 1, None, "tell it");
+        narrator.accepted.narrates = Some(id(n));
+        narrator.at = at(95);
+        let limit = SpendingLimit {
+            scope: SpendingScope::User("dan".into()),
+            since: at(0),
+            most: Usd::from_dollars(dollars),
+        };
+        let mut action = action(n, "dan", "/do climb", None);
+        action.limits = vec![limit];
+        let events = events(CommandName::Do, None);
+        let then = AcceptThen::Finish {
+            events,
+            if_stamp: None,
+            narrator: Some(Box::new(narrator)),
+        };
+        store.begin(action, then)
+    };
+    let refused = tell(95, 0.05).await.unwrap();
+    let is_limit = matches!(refused, StartOutcome::Refused(Acceptance::OverLimit { .. }));
+    assert!(is_limit, "{refused:?}");
+    for left in [95, 96] {
+        assert_eq!(store.run(id(left)).await.unwrap(), None);
+    }
+    assert_eq!(tell(97, 0.15).await.unwrap(), StartOutcome::Finished);
+    let narrator = store.run(id(98)).await.unwrap().unwrap();
+    assert_eq!(
+        (narrator.parent, narrator.state),
+        (Some(id(97)), RunState::Queued)
+    );
 }
 
 /// A leased action's command is written only if the user's data are still as it read them.

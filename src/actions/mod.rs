@@ -24,14 +24,20 @@ pub use proposal::{MAX_PROPOSED_CHARS, Proposal, declined_by_stub, propose, unre
 pub use proposal_cache::{CachedProposal, Interpretation, ProposalCache, ProposalKey, Scene};
 pub use sanitize::cut;
 
-use crate::journal::{ActionOutcome, Cause, Ending, Event};
+use jiff::Timestamp;
 
-/// Returns the ending of an action whose process died. An executed command stays executed and is
-/// not repeated.
-pub fn left_behind(events: &[Event]) -> Ending {
-    match reply::of_execution(events) {
+use crate::config::ActionsPolicy;
+use crate::domain::{ActionMode, RunId};
+use crate::journal::{Cause, Ending, Event, Transcript};
+use reply::{Offer, ProposalReason, Reply};
+
+/// Returns the ending of an action whose process died. An executed command stays executed. Nothing is
+/// executed late: a command that a model has proposed is offered.
+pub fn left_behind(id: RunId, events: &[Event], policy: &ActionsPolicy, now: Timestamp) -> Ending {
+    let offered = || offered_late(id, events, policy, now);
+    match reply::of_execution(events).or_else(offered) {
         Some(reply) => Ending::Acted {
-            outcome: ActionOutcome::Executed,
+            outcome: reply.outcome(),
             response: reply.value(),
         },
         None => Ending::Failed {
@@ -40,4 +46,28 @@ pub fn left_behind(events: &[Event]) -> Ending {
                 .into(),
         },
     }
+}
+
+/// Returns the reply to a proposal that was recorded before the process died, if the rules still let
+/// it be offered.
+fn offered_late(
+    id: RunId,
+    events: &[Event],
+    policy: &ActionsPolicy,
+    now: Timestamp,
+) -> Option<Reply> {
+    let run = Transcript::of(events);
+    let (question, proposed) = (&run.accepted?.question, run.proposed?);
+    let rules = policy.rules(question.context.guild_id.as_deref());
+    if !proposed.ok {
+        let message = reply::not_understood(&question.message, &rules.commands);
+        return Some(Reply::declined("unknown_intent", message));
+    }
+    let (name, args) = (&proposed.action, &proposed.args);
+    let passed = gates::pass(name, args, proposed.confidence, &rules, &policy.proposer);
+    let action = passed.action.filter(|_| rules.enabled && !rules.shadow)?;
+    gates::policy(&action, &rules).ok()?;
+    let why = ProposalReason::of(proposed, ActionMode::LlmProposal);
+    let offer = Offer::new(id, policy.expiry(now));
+    Some(Reply::offered(&action, &[], why, question.source, offer))
 }

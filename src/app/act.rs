@@ -4,7 +4,6 @@
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
-use jiff::{SignedDuration, Timestamp};
 use metrics::counter;
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -372,13 +371,6 @@ impl App {
             run: Some(run),
             response,
         })
-    }
-
-    /// Returns when a proposal made at `at` expires.
-    pub(super) fn expiry(&self, at: Timestamp) -> Timestamp {
-        let lasts = SignedDuration::try_from(self.config.policy.actions.proposal)
-            .unwrap_or(SignedDuration::from_mins(15));
-        at.saturating_add(lasts).unwrap_or(Timestamp::MAX)
     }
 }
 

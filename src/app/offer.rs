@@ -92,7 +92,10 @@ impl App {
             why: reason.why().into(),
         }));
         counter!("conclave_act_offered_total", "command" => action.name().into_str()).increment(1);
-        let offer = Offer::new(pending.id, self.expiry(self.clock.now()));
+        let offer = Offer::new(
+            pending.id,
+            self.config.policy.actions.expiry(self.clock.now()),
+        );
         let why = ProposalReason::of(&proposed, ActionMode::Deterministic);
         let reply = Reply::offered(&action, &[], why, pending.question.source, offer);
         self.finish(pending, events, &reply).await

@@ -260,7 +260,10 @@ impl App {
         } else {
             vec![]
         };
-        let offer = Offer::new(pending.id, self.expiry(self.clock.now()));
+        let offer = Offer::new(
+            pending.id,
+            self.config.policy.actions.expiry(self.clock.now()),
+        );
         let why = ProposalReason::of(proposed, ActionMode::LlmProposal);
         let source = pending.question.source;
         Ok(Reply::offered(&action, &others, why, source, offer))

@@ -424,10 +424,11 @@ impl Runner {
     fn not_continued(&self, context: &RunContext, lease: &Lease) -> Option<Ending> {
         let events = context.events();
         if context.accepted().action.is_some() {
-            // The process that planned the action is gone, and with it the waiting client. Nothing
-            // is executed late.
+            // The process that planned the action is gone, and with it the waiting client.
             tracing::info!("finished an action whose process died");
-            return Some(actions::left_behind(&events.to_vec()));
+            let (policy, now) = (&self.0.committee.policy.actions, self.0.process.clock.now());
+            let events = events.to_vec();
+            return Some(actions::left_behind(lease.run, &events, policy, now));
         }
         let idle = events.idle_claims();
         if idle > MAX_IDLE_BEGINS {

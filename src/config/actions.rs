@@ -4,6 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use jiff::{SignedDuration, Timestamp};
+
 use super::checker::Check;
 use super::file::ActionsFile;
 use super::shape::below;
@@ -66,6 +68,13 @@ impl ActionsPolicy {
     pub fn rules(&self, guild: Option<&str>) -> ActionRules {
         let own = guild.and_then(|id| self.guilds.get(id));
         own.unwrap_or(&self.rules).clone()
+    }
+
+    /// Returns when a proposal made at `at` expires.
+    pub fn expiry(&self, at: Timestamp) -> Timestamp {
+        let lasts = SignedDuration::try_from(self.proposal);
+        let lasts = lasts.unwrap_or(SignedDuration::from_mins(15));
+        at.saturating_add(lasts).unwrap_or(Timestamp::MAX)
     }
 }
 

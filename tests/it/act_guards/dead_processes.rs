@@ -4,7 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use conclave::actions::reply::{CANCELLED, INTERRUPTED};
-use conclave::journal::{ActionOutcome, Ending, Event, RunFilter, SqliteStore};
+use conclave::domain::{ActionMode, CommandName};
+use conclave::journal::{
+    ActionOutcome, ActionSubmission, Ending, Event, Executed, Parsed, Proposed, RunFilter,
+    SqliteStore,
+};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -91,38 +95,87 @@ async fn the_client_of_a_cancelled_action_is_told_so() {
     assert_eq!(provider.count_step("proposal"), 1);
 }
 
-#[test]
-fn an_action_executed_before_a_crash_is_reported_as_executed() {
-    use conclave::actions::left_behind;
-    use conclave::domain::{ActionMode, CommandName};
-    use conclave::journal::{Executed, Parsed};
+/// Returns the ending of a proposed action whose process died after these events.
+fn left_behind(more: Vec<Event>, guilds: &Value) -> Ending {
     let mut accepted = crate::store::new_run(1, None, "rope").accepted;
-    accepted.action = Some(conclave::journal::ActionSubmission::default());
-    let parsed = Parsed {
+    accepted.action = Some(ActionSubmission::default());
+    accepted.question.context.guild_id = Some("g".into());
+    let setup = proposing().set("/policy/actions", json!({ "guilds": guilds }));
+    let config = crate::support::app::config("http://127.0.0.1:9", "sqlite://data/x.db", &setup);
+    let events = [vec![Event::Accepted(Box::new(accepted))], more].concat();
+    let (policy, now) = (&config.policy.actions, crate::store::at(5));
+    conclave::actions::left_behind(crate::store::id(1), &events, policy, now)
+}
+
+fn proposed(ok: bool) -> Event {
+    Event::Proposed(Box::new(Proposed {
+        ok,
+        confidence: 0.95,
+        action: "memory.add".into(),
+        args: json!({ "content": "rope" }),
+        reason: "r".into(),
+        alternatives: vec![],
+        raw: String::new(),
+        was_repaired: false,
+        reused_from: None,
+    }))
+}
+
+fn parsed() -> Event {
+    Event::Parsed(Parsed {
         command: CommandName::MemoryAdd,
         arguments: json!({ "content": "rope" }),
         mode: ActionMode::LlmProposal,
         confidence: 0.95,
         reason: Some("r".into()),
-    };
-    let executed = Executed {
+    })
+}
+
+#[test]
+fn an_action_executed_before_a_crash_is_reported_as_executed() {
+    let executed = Event::Executed(Box::new(Executed {
         command: CommandName::MemoryAdd,
         result: json!({ "text": "Remembered: rope" }),
         effect: None,
-    };
-    let events = vec![
-        Event::Accepted(Box::new(accepted)),
-        Event::Parsed(parsed),
-        Event::Executed(Box::new(executed)),
-    ];
-    let Ending::Acted { outcome, response } = left_behind(&events) else {
+    }));
+    let ending = left_behind(vec![proposed(true), parsed(), executed], &json!({}));
+    let Ending::Acted { outcome, response } = ending else {
         panic!("it was executed")
     };
     assert_eq!(
         (outcome, &response["executed"]),
         (ActionOutcome::Executed, &json!(true))
     );
-    assert!(matches!(left_behind(&events[..2]), Ending::Failed { .. }));
+}
+
+#[test]
+fn a_proposal_that_was_paid_for_before_a_crash_is_offered() {
+    let ending = left_behind(vec![proposed(true), parsed()], &json!({}));
+    let Ending::Acted { outcome, response } = ending else {
+        panic!("it was proposed")
+    };
+    assert_eq!(
+        (
+            outcome,
+            &response["executed"],
+            &response["proposed_action"]["action"]
+        ),
+        (ActionOutcome::Offered, &json!(false), &json!("memory.add"))
+    );
+    let declined = left_behind(vec![proposed(false)], &json!({}));
+    assert!(matches!(
+        declined,
+        Ending::Acted {
+            outcome: ActionOutcome::Declined,
+            ..
+        }
+    ));
+    for nothing in [
+        left_behind(vec![], &json!({})),
+        left_behind(vec![proposed(true)], &json!({ "g": { "shadow": true } })),
+    ] {
+        assert!(matches!(nothing, Ending::Failed { .. }), "{nothing:?}");
+    }
 }
 
 #[tokio::test]

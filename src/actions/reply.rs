@@ -373,7 +373,8 @@ pub fn of_execution(events: &[Event]) -> Option<Reply> {
 pub fn shown(response: &Value) -> String {
     let text = |pointer: &str| response.pointer(pointer).and_then(Value::as_str);
     if let Some(message) = text("/message").filter(|_| response.get("error").is_some()) {
-        return message.to_owned();
+        let user = text("/would/userId").map(|user| format!("\nFor the user: {user}"));
+        return format!("{message}{}", user.unwrap_or_default());
     }
     if let Some(text) = text("/actions/0/result/text") {
         return text.to_owned();

@@ -588,3 +588,39 @@ async fn a_question_is_asked_as_written_only_if_it_is_about_the_request() {
         assert_eq!(is_written, is_asked, "{}", got.text());
     }
 }
+
+#[tokio::test]
+async fn a_question_that_would_fit_any_request_is_not_asked_though_nothing_is_contested() {
+    let strict = || Setup::default().set("/policy/askUserThreshold", json!(0.999));
+    for (options, is_asked) in [
+        (
+            [
+                "A the short version: a few lines",
+                "B the long version: several pages",
+                "C another angle: a different view",
+            ],
+            false,
+        ),
+        (
+            [
+                "A at sea level: the figure of the tables",
+                "B on a mountain: water boils earlier",
+                "C in a pressure cooker: water boils later",
+            ],
+            true,
+        ),
+    ] {
+        let provider = MockProvider::playing(Scenario::agreeing()).await;
+        let question = json!({ "question": "Which one is wanted?", "options": options });
+        let draft = synthesis("Water boils at 100 °C.", |synthesis| {
+            synthesis["audit"]["fallbackQuestion"] = question.clone();
+        });
+        provider.reply_with("synthesis*", draft);
+        provider.reply_with("question*", question.clone());
+        let app = TestApp::with(&provider, strict()).await;
+        let got = app.ask("audit", QUESTION).await;
+        assert_eq!(got.outcome, "clarification", "{}", got.text());
+        let is_written = got.text().contains("Which one is wanted?");
+        assert_eq!(is_written, is_asked, "{}", got.text());
+    }
+}

@@ -12,9 +12,10 @@ use crate::domain::{
 use crate::text::{MAX_BYTES, clip, excerpt};
 
 /// Returns the model's question without references to discarded outputs, or why it cannot be asked:
-/// it is malformed, or its options would fit any request (SPEC 2). If positions are contested, the
-/// options must name them, or say what each changes in words of the request or the reports; else one
-/// of the two is enough.
+/// it is malformed, or it would fit any request (SPEC 2). If positions are contested, the options must
+/// name them, or say what each changes in words of the request or the reports. Else these words are
+/// enough, or the options say what they change, and the question has a word of the request or a figure
+/// of the reports, or the model says which reports would stay as they are.
 pub(super) fn question_of(
     input: &SynthesisInput<'_>,
     out: &FallbackQuestionOut,
@@ -22,14 +23,25 @@ pub(super) fn question_of(
     let asked =
         written(input, out).ok_or("the master gave no question with three different options")?;
     let sides = positions(input);
-    let has_content = || differ_by(&asked.options, &content_of(input));
+    let content = content_of(input);
+    let has_content = differ_by(&asked.options, &content);
     let says = say_what_changes(&asked.options);
     if sides.len() < 2 {
-        let problem = "the options of the master's question do not say what each would change";
-        return (says || has_content()).then_some(asked).ok_or(problem);
+        let has_a_word = {
+            let mut texts = asked.options.iter().chain([&asked.question]);
+            let is_figure =
+                |term: &String| term.contains(char::is_numeric) && content.contains(term);
+            have_content_of(&input.request.question.message, texts.clone())
+                || texts.any(|text| terms_of(text).iter().any(is_figure))
+        };
+        let lists = asked.agreeing.as_ref();
+        let parts_reports = lists.is_some_and(|[a, b, c]| a != b || b != c);
+        let is_about = has_content || says && (has_a_word || parts_reports);
+        let problem = "the master's question would fit any request: its options do not say what each would change here";
+        return is_about.then_some(asked).ok_or(problem);
     }
     let named = sides.iter().flat_map(|side| terms_of(&side.text)).collect();
-    let names = differ_by(&asked.options, &named) || says && has_content();
+    let names = differ_by(&asked.options, &named) || says && has_content;
     let problem = "the options of the master's question do not name the contested positions";
     names.then_some(asked).ok_or(problem)
 }

@@ -389,6 +389,8 @@ async fn switches_and_guild_rules_are_enforced() {
     assert_eq!(trial.gates(), ["policy!"]);
     let trial = post(&app, "/api/act", &within("trial", "rope, keep it in mind")).await;
     assert_eq!(trial.body["error"], "shadow_mode");
+    let shown = conclave::actions::reply::shown(&trial.body);
+    assert!(shown.ends_with("\nFor the user: ada"), "{shown}");
     assert_eq!(trial.gates(), ["allowlist", "schema", "policy!"]);
     assert!(!trial.keys.contains(&"executed".to_owned()));
 }

@@ -28,6 +28,8 @@ pub enum Wording {
     Command,
     /// In a text of which it is not known whether it is a check.
     Phrase,
+    /// As in a phrase, but behind the name of the check a number alone is the DC.
+    Numbered,
 }
 
 /// Returns the arguments of a check.
@@ -49,12 +51,23 @@ pub fn named(text: &str) -> Option<CheckArguments> {
     names_one(&arguments).then_some(arguments)
 }
 
+/// As [`named`], but a number alone behind the name is the DC.
+pub fn numbered(text: &str) -> Option<CheckArguments> {
+    let arguments = parsed(text, Wording::Numbered).ok()?.arguments;
+    names_one(&arguments).then_some(arguments)
+}
+
 /// Returns what a text says of a check that it does not name: its DC, modifier, advantage or
 /// proficiency. `None` if it says none of these, or if a word is not understood.
 pub fn options(text: &str) -> Option<CheckArguments> {
     let arguments = parsed(text, Wording::Phrase).ok()?.arguments;
     let is_option = !names_one(&arguments) && arguments.save.is_none();
     (is_option && arguments != CheckArguments::default()).then_some(arguments)
+}
+
+/// As [`options`] directly behind the name of a check, where a number alone is the DC.
+pub fn options_behind_name(text: &str) -> Option<CheckArguments> {
+    options(text).or_else(|| options(&format!("against {text}")))
 }
 
 /// A word of a check, or several that belong together.
@@ -95,6 +108,8 @@ fn parsed(text: &str, wording: Wording) -> Result<ParsedWords, String> {
             token,
             Token::Ability(_) | Token::Initiative | Token::Skill(_) | Token::Save
         );
+        let is_named = begins_check || matches!(token, Token::Check);
+        takes_number |= wording == Wording::Numbered && is_named;
         if let Some(first) = complete.filter(|_| begins_check) {
             return Err(format!(
                 "only one check at a time: {word:?} after {first:?}"

@@ -56,8 +56,8 @@ pub struct CachedProposal {
     /// The action that made the model call.
     run: RunId,
     meaning: Interpretation,
-    /// False: only for requests that waited for it. A call that cost nothing may be repeated at
-    /// once.
+    /// False: only for requests that waited for it. A later message may repeat a call that cost
+    /// nothing or was cancelled.
     lasting: bool,
 }
 

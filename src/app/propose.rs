@@ -196,8 +196,12 @@ impl App {
         };
         let (meaning, lasting) = match proposal {
             Ok(found) => found,
-            // A call that was cancelled may be billed too.
-            Err(stop @ Stop::Cancelled) => return Err(stop),
+            // The call may be billed, so those who wait do not repeat it. A later message may.
+            Err(stop @ Stop::Cancelled) => {
+                let none = Interpretation::Nothing("the call was cancelled".to_owned());
+                *kept = Some(CachedProposal::passing(pending.id, none));
+                return Err(stop);
+            }
             Err(stop) => {
                 *kept = None;
                 return Err(stop);

@@ -6,11 +6,15 @@
 //! The `MAX_` constants bound the work of one expression. Other Rust crates support only parts of
 //! the notation, and none bounds the work.
 
+mod number;
 mod parse;
 mod reader;
 mod roll;
 mod written;
 
+use num_traits::Signed as _;
+pub use number::Number;
+use number::whole;
 pub use reader::Place;
 pub use roll::{Die, Group, RollError, Rolled};
 pub use written::{Written, is_inside, written};
@@ -24,7 +28,9 @@ pub const MAX_CHARS: usize = 1000;
 /// Maximum nesting depth of brackets, function calls and signs.
 pub const MAX_DEPTH: usize = 30;
 /// The largest number that an expression may contain.
-pub const MAX_NUMBER: f64 = 1e9;
+pub const MAX_NUMBER: i64 = 1_000_000_000;
+/// Maximum number of decimals of a number, without zeros at the end.
+pub const MAX_DECIMALS: usize = 18;
 
 /// A parsed expression.
 #[derive(Debug, Clone, PartialEq)]
@@ -76,7 +82,7 @@ impl Expression {
 
 #[derive(Debug, Clone, PartialEq)]
 enum Node {
-    Number(f64),
+    Number(Number),
     Dice(Dice),
     Set(Set),
     Call(Function, Vec<Node>),
@@ -156,8 +162,8 @@ enum Kind {
     Compound,
     /// Rolls further dice and subtracts one from each.
     Penetrate,
-    AtLeast(f64),
-    AtMost(f64),
+    AtLeast(Number),
+    AtMost(Number),
     /// Rerolls a die whose value an earlier die already shows.
     Unique(Again),
     /// Sorts the dice in the output. The total stays the same.
@@ -178,16 +184,16 @@ enum Selector {
     Highest(usize),
     Lowest(usize),
     /// The values for which a comparison with this number holds.
-    Compared(Operator, f64),
+    Compared(Operator, Number),
 }
 
 impl Selector {
     /// Returns true if the selector selects the value. A selector by rank, which also depends on the
     /// other values, selects none.
-    fn takes(self, value: f64) -> bool {
+    fn takes(self, value: Number) -> bool {
         match self {
             Selector::Highest(_) | Selector::Lowest(_) => false,
-            Selector::Compared(Named(_, holds), number) => holds(value, number) == Some(1.0),
+            Selector::Compared(Named(_, holds), number) => holds(value, number) == Ok(whole(1)),
         }
     }
 }
@@ -202,70 +208,48 @@ impl<F> PartialEq for Named<F> {
     }
 }
 
-/// Returns `None` for a division by zero.
-type Operator = Named<fn(f64, f64) -> Option<f64>>;
+type Operator = Named<fn(Number, Number) -> Result<Number, RollError>>;
 
-const EQUAL: Operator = Named("==", |l, r| truth((l - r).abs() < f64::EPSILON));
+const EQUAL: Operator = Named("==", |l, r| truth(l == r));
 
 const COMPARISONS: [Operator; 6] = [
     EQUAL,
     Named(">=", |l, r| truth(l >= r)),
     Named("<=", |l, r| truth(l <= r)),
-    Named("!=", |l, r| truth((l - r).abs() >= f64::EPSILON)),
+    Named("!=", |l, r| truth(l != r)),
     Named("<", |l, r| truth(l < r)),
     Named(">", |l, r| truth(l > r)),
 ];
 
-const SUMS: [Operator; 2] = [
-    Named("+", |l, r| Some(l + r)),
-    Named("-", |l, r| Some(l - r)),
-];
+const SUMS: [Operator; 2] = [Named("+", number::add), Named("-", number::subtract)];
 
-/// `//` rounds down. The result of `%` has the sign of the divisor.
 const PRODUCTS: [Operator; 4] = [
-    Named("*", |l, r| Some(l * r)),
-    Named("//", |l, r| (r != 0.0).then(|| (l / r).floor())),
-    Named("/", |l, r| (r != 0.0).then(|| l / r)),
-    Named("%", |l, r| (r != 0.0).then(|| l - r * (l / r).floor())),
+    Named("*", number::multiply),
+    Named("//", number::divide_down),
+    Named("/", number::divide),
+    Named("%", number::remainder),
 ];
 
 /// The result of a comparison.
-fn truth(holds: bool) -> Option<f64> {
-    Some(f64::from(u8::from(holds)))
+fn truth(holds: bool) -> Result<Number, RollError> {
+    Ok(whole(holds.into()))
 }
 
 /// A function with the name that opens its arguments.
-type Function = Named<fn(&[f64]) -> f64>;
+type Function = Named<fn(&[Number]) -> Number>;
 
 /// `min` and `max` take one value or more, the others exactly one.
 const FUNCTIONS: [Function; 6] = [
-    Named("min(", |all| {
-        all.iter().copied().fold(f64::INFINITY, f64::min)
-    }),
-    Named("max(", |all| {
-        all.iter().copied().fold(f64::NEG_INFINITY, f64::max)
-    }),
+    Named("min(", |all| all.iter().copied().min().unwrap_or_default()),
+    Named("max(", |all| all.iter().copied().max().unwrap_or_default()),
     Named("floor(", |all| first(all).floor()),
     Named("ceil(", |all| first(all).ceil()),
     Named("round(", |all| first(all).round()),
     Named("abs(", |all| first(all).abs()),
 ];
 
-fn first(values: &[f64]) -> f64 {
-    values.first().copied().unwrap_or(0.0)
-}
-
-/// Formats a number with at most two decimals, without trailing zeros and without a negative zero.
-fn shown(number: f64) -> String {
-    let text = if number.fract() == 0.0 {
-        format!("{number:.0}")
-    } else {
-        format!("{number:.2}")
-            .trim_end_matches('0')
-            .trim_end_matches('.')
-            .to_owned()
-    };
-    if text == "-0" { "0".to_owned() } else { text }
+fn first(values: &[Number]) -> Number {
+    values.first().copied().unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -1,10 +1,12 @@
 //! Parses an expression by recursive descent over its characters. Limits the length, the depth and
 //! every number.
 
+use crate::number::{self, whole};
 use crate::reader::{Reader, Result, Term};
 use crate::{
-    Again, COMPARISONS, Dice, EQUAL, Expression, FUNCTIONS, Kind, MAX_DEPTH, MAX_DICE, MAX_NUMBER,
-    Named, Node, Operation, Operator, PRODUCTS, ParseError, SUMS, Selector, Set, Sides,
+    Again, COMPARISONS, Dice, EQUAL, Expression, FUNCTIONS, Kind, MAX_DECIMALS, MAX_DEPTH,
+    MAX_DICE, MAX_NUMBER, Named, Node, Number, Operation, Operator, PRODUCTS, ParseError, SUMS,
+    Selector, Set, Sides,
 };
 
 /// Implements [`Expression::parse`].
@@ -103,14 +105,14 @@ impl Reader {
                     return Ok(Node::Number(number));
                 }
                 if self.at_die() {
-                    return self.dice(from, number);
+                    return self.dice(from, number.to_integer());
                 }
                 if self.eat("d") {
                     return Err(self.wrong("how many sides has the die?"));
                 }
                 Ok(Node::Number(number))
             }
-            Some(_) if self.at_die() => self.dice(from, 1.0),
+            Some(_) if self.at_die() => self.dice(from, 1),
             Some(c) if c.is_ascii_alphabetic() => self.call(),
             Some(c) => Err(self.wrong(format!("{c:?} was not expected here"))),
             None => Err(self.wrong("a number or dice were expected here")),
@@ -120,22 +122,28 @@ impl Reader {
     /// Reads a number, with or without decimals.
     ///
     /// # Errors
-    /// If there is no number, or if it exceeds [`MAX_NUMBER`].
-    fn number(&mut self) -> Result<f64> {
+    /// If there is no number, or if it exceeds [`MAX_NUMBER`] or [`MAX_DECIMALS`].
+    fn number(&mut self) -> Result<Number> {
         let from = self.at;
-        self.read_while(|c| c.is_ascii_digit());
+        let mut digits = self.read_while(|c| c.is_ascii_digit());
+        let mut decimals = String::new();
         let decimal = self.chars.get(self.at + 1);
         if self.starts(".") && decimal.is_some_and(char::is_ascii_digit) {
             self.at += 1;
-            self.read_while(|c| c.is_ascii_digit());
+            decimals = self.read_while(|c| c.is_ascii_digit());
         }
-        match self.since(from).parse::<f64>() {
-            Ok(number) if number <= MAX_NUMBER => Ok(number),
-            Ok(_) => {
-                let detail = format!("a number is at most {MAX_NUMBER:.0}");
-                Err(ParseError::new(from + 1, detail))
-            }
-            Err(_) => Err(ParseError::new(from + 1, "a number was expected here")),
+        let wrong = |detail: String| Err(ParseError::new(from + 1, detail));
+        if self.at == from {
+            return wrong("a number was expected here".to_owned());
+        }
+        let decimals = decimals.trim_end_matches('0');
+        if decimals.len() > MAX_DECIMALS {
+            return wrong(format!("a number has at most {MAX_DECIMALS} decimals"));
+        }
+        digits.push_str(decimals);
+        match number::decimal(&digits, decimals.len()) {
+            Some(number) if number <= whole(MAX_NUMBER) => Ok(number),
+            _ => wrong(format!("a number is at most {MAX_NUMBER}")),
         }
     }
 
@@ -149,11 +157,11 @@ impl Reader {
         }
         let from = self.at;
         let number = self.number()?;
-        if number.fract() != 0.0 {
+        if !number.is_integer() {
             let detail = "a whole number was expected here";
             return Err(ParseError::new(from + 1, detail));
         }
-        Ok(Some(number as i64))
+        Ok(i64::try_from(number.to_integer()).ok())
     }
 
     /// Returns true if a `d` with sides follows.
@@ -167,13 +175,13 @@ impl Reader {
         }
     }
 
-    fn dice(&mut self, from: usize, count: f64) -> Result<Node> {
+    fn dice(&mut self, from: usize, count: i128) -> Result<Node> {
         if self.eat("w") {
             self.edit(self.at - 1, "d");
         } else {
             self.at += 1;
         }
-        if count > MAX_DICE as f64 {
+        if count > MAX_DICE as i128 {
             return Err(too_many_dice(from + 1));
         }
         let sides = self.sides()?;
@@ -248,8 +256,8 @@ impl Reader {
     }
 
     pub fn dice_operation(&mut self, sides: Sides) -> Result<Option<Operation>> {
-        let low = Selector::Compared(EQUAL, *sides.faces().start() as f64);
-        let high = Selector::Compared(EQUAL, *sides.faces().end() as f64);
+        let low = Selector::Compared(EQUAL, whole(*sides.faces().start()));
+        let high = Selector::Compared(EQUAL, whole(*sides.faces().end()));
         let names = [
             "rr", "ro", "ra", "r", "e", "!!", "!p", "!", "min", "mi", "max", "ma", "uo", "u", "sd",
             "sa", "s", "cs", "cf", "dl", "dh", "d",
@@ -321,7 +329,7 @@ impl Reader {
         };
         let operator = COMPARISONS.into_iter().find(|it| it.0 == sign);
         let operator = operator.unwrap_or(EQUAL);
-        Ok(Selector::Compared(operator, number as f64))
+        Ok(Selector::Compared(operator, whole(number)))
     }
 
     fn selector_or(&mut self, otherwise: Selector) -> Result<Selector> {
@@ -342,7 +350,7 @@ impl Reader {
         }
     }
 
-    fn signed(&mut self) -> Result<f64> {
+    fn signed(&mut self) -> Result<Number> {
         let negative = self.eat("-");
         let number = self.number()?;
         Ok(if negative { -number } else { number })

@@ -1,14 +1,19 @@
 //! Rolls an expression with the caller's random source, and reports every die.
 
+use std::cmp::Reverse;
+use std::collections::BTreeSet;
+
 use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 
+use crate::number::{self, shown, whole};
 use crate::{
-    Again, Dice, Expression, Kind, MAX_DICE, Named, Node, Operation, Selector, Set, Sides, shown,
+    Again, Dice, Expression, Kind, MAX_DICE, Named, Node, Number, Operation, Selector, Set, Sides,
 };
 
-/// Maximum absolute value of a total. Beyond it, doubles are not exact.
-const MAX_TOTAL: f64 = 9e15;
+/// Maximum absolute value of a total. Many readers of JSON have doubles, which are not exact beyond
+/// it.
+const MAX_TOTAL: i64 = 9_000_000_000_000_000;
 
 /// Maximum number of dice that the texts of one call list.
 const DICE_IN_TEXT: usize = 100;
@@ -37,12 +42,12 @@ pub struct Group {
 pub struct Die {
     /// The final value.
     #[serde(serialize_with = "plain")]
-    pub value: f64,
+    pub value: Number,
     /// True if the value counts towards the total.
     pub kept: bool,
     /// The earlier values, before rerolls, `mi`, `ma` or compound explosions.
     #[serde(skip_serializing_if = "Vec::is_empty", serialize_with = "all_plain")]
-    pub before: Vec<f64>,
+    pub before: Vec<Number>,
     /// True if the die caused a further roll by an explosion or `ra`.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub exploded: bool,
@@ -51,24 +56,24 @@ pub struct Die {
     pub marked: bool,
 }
 
-fn plain<S: Serializer>(value: &f64, serializer: S) -> Result<S::Ok, S::Error> {
-    whole(value).serialize(serializer)
+fn plain<S: Serializer>(value: &Number, serializer: S) -> Result<S::Ok, S::Error> {
+    in_json(value).serialize(serializer)
 }
 
-fn all_plain<S: Serializer>(values: &[f64], serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.collect_seq(values.iter().map(whole))
+fn all_plain<S: Serializer>(values: &[Number], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(values.iter().map(in_json))
 }
 
 /// Returns a whole number as an integer.
-fn whole(value: &f64) -> Value {
-    match value.fract() {
-        0.0 => json!(*value as i64),
-        _ => json!(value),
+fn in_json(value: &Number) -> Value {
+    match i64::try_from(value.to_integer()) {
+        Ok(number) if value.is_integer() => json!(number),
+        _ => json!(*value.numer() as f64 / *value.denom() as f64),
     }
 }
 
 impl Die {
-    fn new(value: f64) -> Self {
+    fn new(value: Number) -> Self {
         Self {
             value,
             kept: true,
@@ -78,7 +83,7 @@ impl Die {
         }
     }
 
-    fn becomes(&mut self, value: f64) {
+    fn becomes(&mut self, value: Number) {
         self.before.push(std::mem::replace(&mut self.value, value));
     }
 }
@@ -95,7 +100,7 @@ pub enum RollError {
     Endless,
     #[error("more than {MAX_DICE} dice would be rolled")]
     TooManyDice,
-    #[error("the total is too large to be counted exactly")]
+    #[error("the total or a part of it is too large to be counted exactly")]
     TooLarge,
 }
 
@@ -106,7 +111,7 @@ impl Expression {
     ///
     /// # Errors
     /// If a divisor is zero, dice explode without an end, more than [`MAX_DICE`] dice are rolled, or
-    /// the total is too large.
+    /// the total or a part of it is too large.
     pub fn roll_times(
         &self,
         times: u32,
@@ -118,22 +123,22 @@ impl Expression {
 
     fn at(&self, table: &mut Roller<'_>) -> Result<Rolled, RollError> {
         let (value, text) = table.value(&self.root)?;
-        if !value.is_finite() || value.abs() > MAX_TOTAL {
+        let total = i64::try_from(value.to_integer()).unwrap_or(i64::MAX);
+        if total.unsigned_abs() > MAX_TOTAL.unsigned_abs() {
             return Err(RollError::TooLarge);
         }
-        let total = value.trunc();
-        let text = format!("{text} = {}", shown(total));
+        let text = format!("{text} = {total}");
         Ok(Rolled {
-            total: total as i64,
+            total,
             dice: std::mem::take(&mut table.groups),
             text,
         })
     }
 }
 
-fn sum(dice: &[Die]) -> f64 {
+fn sum(dice: &[Die]) -> Result<Number, RollError> {
     let kept = dice.iter().filter(|die| die.kept);
-    kept.map(|die| die.value).sum()
+    number::sum(kept.map(|die| die.value))
 }
 
 /// Keeps only the selected dice, or drops them.
@@ -147,7 +152,7 @@ fn keep_or_drop(dice: &mut [Die], operation: &Operation) {
 
 /// Returns the indices of the kept dice that any selector selects, in ascending order.
 fn selected(dice: &[Die], selectors: &[Selector]) -> Vec<usize> {
-    let mut kept: Vec<(usize, f64)> = dice
+    let mut kept: Vec<(usize, Number)> = dice
         .iter()
         .enumerate()
         .filter(|(_, die)| die.kept)
@@ -157,11 +162,11 @@ fn selected(dice: &[Die], selectors: &[Selector]) -> Vec<usize> {
     for selector in selectors {
         match selector {
             Selector::Highest(most) => {
-                kept.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+                kept.sort_by(|a, b| b.1.cmp(&a.1).then(a.0.cmp(&b.0)));
                 chosen.extend(kept.iter().take(*most).map(|(index, _)| *index));
             }
             Selector::Lowest(most) => {
-                kept.sort_by(|a, b| a.1.total_cmp(&b.1).then(a.0.cmp(&b.0)));
+                kept.sort_by(|a, b| a.1.cmp(&b.1).then(a.0.cmp(&b.0)));
                 chosen.extend(kept.iter().take(*most).map(|(index, _)| *index));
             }
             valued => {
@@ -193,7 +198,7 @@ impl<'a> Roller<'a> {
         }
     }
 
-    fn throw(&mut self, sides: Sides) -> Result<f64, RollError> {
+    fn throw(&mut self, sides: Sides) -> Result<Number, RollError> {
         self.rolled_dice += 1;
         if self.rolled_dice > MAX_DICE {
             return Err(RollError::TooManyDice);
@@ -207,11 +212,11 @@ impl<'a> Roller<'a> {
                 _ => 0,
             },
         };
-        Ok(face as f64)
+        Ok(whole(face))
     }
 
     /// Rolls a part and returns its value and its text.
-    fn value(&mut self, node: &Node) -> Result<(f64, String), RollError> {
+    fn value(&mut self, node: &Node) -> Result<(Number, String), RollError> {
         Ok(match node {
             Node::Number(number) => (*number, shown(*number)),
             Node::Labelled(inner, label) => {
@@ -226,13 +231,13 @@ impl<'a> Roller<'a> {
             Node::Binary(left, Named(sign, result), right) => {
                 let (left, before) = self.value(left)?;
                 let (right, after) = self.value(right)?;
-                let value = result(left, right).ok_or(RollError::DivisionByZero)?;
+                let value = result(left, right)?;
                 (value, format!("{before} {sign} {after}"))
             }
             Node::Call(Named(name, result), arguments) => {
                 let parts = arguments.iter().map(|node| self.value(node));
                 let parts = parts.collect::<Result<Vec<_>, _>>()?;
-                let (values, texts): (Vec<f64>, Vec<String>) = parts.into_iter().unzip();
+                let (values, texts): (Vec<Number>, Vec<String>) = parts.into_iter().unzip();
                 (result(&values), format!("{name}{})", texts.join(", ")))
             }
             Node::Set(set) => self.set(set)?,
@@ -240,7 +245,7 @@ impl<'a> Roller<'a> {
         })
     }
 
-    fn set(&mut self, set: &Set) -> Result<(f64, String), RollError> {
+    fn set(&mut self, set: &Set) -> Result<(Number, String), RollError> {
         let (mut dice, mut texts, mut places) = (vec![], vec![], vec![]);
         for item in &set.items {
             let from = self.groups.len();
@@ -262,10 +267,10 @@ impl<'a> Roller<'a> {
                     .for_each(|die| die.kept = false);
             }
         }
-        Ok((sum(&dice), format!("({})", texts.join(", "))))
+        Ok((sum(&dice)?, format!("({})", texts.join(", "))))
     }
 
-    fn dice(&mut self, dice: &Dice) -> Result<(f64, String), RollError> {
+    fn dice(&mut self, dice: &Dice) -> Result<(Number, String), RollError> {
         let mut rolls = Vec::with_capacity(dice.count as usize);
         for _ in 0..dice.count {
             rolls.push(Die::new(self.throw(dice.sides)?));
@@ -274,7 +279,7 @@ impl<'a> Roller<'a> {
             self.operate(&mut rolls, operation, dice.sides)?;
         }
         let text = format!("{} ({})", dice.text, self.written(&rolls));
-        let value = sum(&rolls);
+        let value = sum(&rolls)?;
         self.groups.push(Group {
             expression: dice.text.clone(),
             rolls,
@@ -321,8 +326,8 @@ impl<'a> Roller<'a> {
                 high.for_each(|die| die.becomes(most));
             }
             Kind::Unique(again) => self.unique(rolls, again, sides)?,
-            Kind::SortUp => rolls.sort_by(|a, b| a.value.total_cmp(&b.value)),
-            Kind::SortDown => rolls.sort_by(|a, b| b.value.total_cmp(&a.value)),
+            Kind::SortUp => rolls.sort_by_key(|die| die.value),
+            Kind::SortDown => rolls.sort_by_key(|die| Reverse(die.value)),
             Kind::Mark => {
                 for index in selected(rolls, selectors) {
                     if let Some(die) = rolls.get_mut(index) {
@@ -373,9 +378,9 @@ impl<'a> Roller<'a> {
                 let face = self.throw(sides)?;
                 die.exploded = true;
                 if operation.kind == Kind::Compound {
-                    die.becomes(die.value + face);
+                    die.becomes(number::add(die.value, face)?);
                 } else {
-                    further.push(Die::new(face - 1.0));
+                    further.push(Die::new(face - 1));
                 }
                 bursts = selectors.iter().any(|it| it.takes(face));
             }
@@ -388,7 +393,7 @@ impl<'a> Roller<'a> {
 
     /// Rerolls each kept die whose value an earlier kept die already shows.
     fn unique(&mut self, rolls: &mut [Die], again: Again, sides: Sides) -> Result<(), RollError> {
-        let mut seen: Vec<f64> = vec![];
+        let mut seen = BTreeSet::new();
         for die in rolls.iter_mut().filter(|die| die.kept) {
             let mut first = true;
             while (first || again == Again::UntilNot) && seen.contains(&die.value) {
@@ -396,7 +401,7 @@ impl<'a> Roller<'a> {
                 die.becomes(value);
                 first = false;
             }
-            seen.push(die.value);
+            seen.insert(die.value);
         }
         Ok(())
     }

@@ -94,17 +94,61 @@ fn zero_has_no_sign() {
     for (text, shown) in [
         ("0*-1", "0 * -1 = 0"),
         ("0*-1d4", "0 * -1d4 (3) = 0"),
-        ("-0.001", "0 = 0"),
         ("-1/1000", "-1 / 1000 = 0"),
     ] {
         let faces: &[i64] = if text.contains('d') { &[3] } else { &[] };
         let rolled = with_faces(text, faces);
         assert_eq!((rolled.total, rolled.text.as_str()), (0, shown), "{text}");
     }
-    assert_eq!(
-        [shown(-0.0), shown(-0.004), shown(-0.05), shown(-1.0)],
-        ["0", "0", "-0.05", "-1"]
-    );
+}
+
+#[test]
+fn decimals_and_fractions_are_exact() {
+    for (text, total) in [
+        ("8.2-0.2", 8),
+        ("1.15*100", 115),
+        ("29d1/100*100", 29),
+        ("(1/49)*49", 1),
+        ("ceil(0.1*3*10)", 3),
+        ("0.1+0.2==0.3", 1),
+        ("round(-2.5)", -3),
+        ("-7.5//2", -4),
+        ("(1000000000*10000000+1)%10", 1),
+        ("1000000000*1000000000%7", 1),
+    ] {
+        let faces: &[i64] = if text.contains("29d1") { &[1; 29] } else { &[] };
+        assert_eq!(with_faces(text, faces).total, total, "{text}");
+    }
+}
+
+#[test]
+fn a_number_is_shown_with_all_its_decimals() {
+    for (text, shown) in [
+        ("0.0000001*10000000", "0.0000001 * 10000000 = 1"),
+        ("-0.001", "-0.001 = 0"),
+        ("2.50+.05", "2.5 + 0.05 = 2"),
+        ("1d6mi2.125", "1d6mi2.125 (1>2.125) = 2"),
+    ] {
+        let faces: &[i64] = if text.contains('d') { &[1] } else { &[] };
+        assert_eq!(with_faces(text, faces).text, shown);
+    }
+}
+
+#[test]
+fn a_part_that_is_too_large_is_refused_and_never_overflows() {
+    let million_to_the_seventh = ["1000000"; 7].join("*");
+    // 2 to the power of 127.
+    let least = "-536870912*536870912*536870912*536870912*2048";
+    for text in [
+        million_to_the_seventh.clone(),
+        format!("1/({million_to_the_seventh})"),
+        format!("({million_to_the_seventh})/({million_to_the_seventh})"),
+        format!("abs({least})"),
+        format!("-({least})//-3"),
+    ] {
+        assert_eq!(with_faces_err(&text), RollError::TooLarge, "{text}");
+    }
+    assert!(Expression::parse(&format!("0.{}1", "0".repeat(MAX_DECIMALS))).is_err());
 }
 
 #[test]
@@ -208,7 +252,7 @@ mod properties {
     fn expressions() -> impl Strategy<Value = String> {
         let leaf = prop_oneof![
             3 => "[12]?[0-9]d(6|%|F|[1-3]?[1-9])(|kh2|kl1|pl1|ro1|mi2|ma4|k>2|k1k2|p<3|!|dh1kl2|!p)",
-            1 => "[1-4]?[0-9]",
+            1 => "[1-4]?[0-9](|[.][0-9]{1,3})",
         ];
         leaf.prop_recursive(4, 24, 3, |inner| {
             prop_oneof![

@@ -4,17 +4,28 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::{Command, CommandOutcome, Inputs, REGISTRY, Refusal};
+use super::{Command, CommandOutcome, Inputs, REGISTRY, Refusal, named};
 use crate::actions::sanitize::sanitize;
+use crate::domain::CommandName;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Help")]
 pub struct HelpArguments {
-    /// The command that help is wanted with; default: all of them.
+    /// The command, or the group such as `memory`, that help is wanted with; default: all of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 40))]
     pub command: Option<String>,
+}
+
+/// Returns the command of this name, or those of the group of this name, such as `memory`.
+pub fn of_group(name: &str) -> Vec<CommandName> {
+    let name = name.to_lowercase().replace(' ', ".");
+    let is_meant = |command: &&CommandName| {
+        let rest = command.into_str().strip_prefix(&name);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+    };
+    CommandName::ALL.iter().filter(is_meant).copied().collect()
 }
 
 pub(super) fn execute(
@@ -22,16 +33,20 @@ pub(super) fn execute(
     facts: &Inputs,
 ) -> Result<CommandOutcome, Refusal> {
     let wanted = arguments.command.as_deref();
-    let wanted = wanted.map(|name| name.trim().trim_start_matches('/').replace(' ', "."));
+    let wanted = wanted.map(|name| name.trim().trim_start_matches(['/', '!']));
+    let meant = wanted.map(|name| match of_group(name) {
+        none if none.is_empty() => named(&name.to_lowercase()).into_iter().collect(),
+        group => group,
+    });
     let is_listed = |command: &&Command| {
-        let is_wanted = wanted
+        let is_wanted = meant
             .as_ref()
-            .is_none_or(|name| command.name.into_str() == name);
+            .is_none_or(|meant| meant.contains(&command.name));
         is_wanted && facts.allowed.contains(&command.name)
     };
     let listed: Vec<&Command> = REGISTRY.iter().filter(is_listed).collect();
     if listed.is_empty() {
-        let name = sanitize(wanted.as_deref().unwrap_or(""));
+        let name = sanitize(wanted.unwrap_or_default());
         return Err(Refusal::not_found(format!(
             "There is no command \"{name}\" here. Say \"help\" to see all that there are."
         )));

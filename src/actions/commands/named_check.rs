@@ -12,6 +12,7 @@ use crate::actions::sheet::{Ability, Sheet};
 use crate::actions::speech::without_speech;
 use crate::text::pattern;
 use regex::{Captures, Regex};
+use unicode_normalization::UnicodeNormalization as _;
 
 /// A check that a text names.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,7 +48,7 @@ enum Part<'t> {
 
 struct Found {
     check: NamedCheck,
-    /// True if it is the name of a skill and nothing else, which may be prose.
+    /// True if it is a name, perhaps with a number, and nothing else, which may be prose.
     is_bare: bool,
 }
 
@@ -64,20 +65,25 @@ pub(super) fn read(text: &str) -> Result<Named, String> {
         .map(part)
         .collect();
     let has_prose = parts.iter().any(|part| matches!(part, Part::Prose(_)));
-    if has_prose && matches!(parts.first(), Some(Part::Check(found)) if found.is_bare) {
+    let is_name = |found: &Found| found.is_bare && found.check.arguments.dc.is_none();
+    if has_prose && matches!(parts.first(), Some(Part::Check(found)) if is_name(found)) {
         // "History: the king died" asks for no check.
         parts.remove(0);
     }
+    let mut named = Named::default();
     let is_attack =
         |part: &Part<'_>| matches!(part, Part::Check(found) if found.check.attack.is_some());
     if !parts.iter().any(is_attack)
-        && let Some(Part::Prose(text)) = parts.first()
-        && let Some(attack) = opening_attack(text)
         && let Some(first) = parts.first_mut()
+        && let Part::Prose(text) = *first
+        && let Some(attack) = opening_attack(text)
     {
+        // "Attack goblin 3" may mean the third goblin.
+        let number = text.split_whitespace().last().filter(|it| is_number(it));
+        let number = number.filter(|_| attack.check.arguments.dc.is_none());
+        named.others.extend(number.map(str::to_owned));
         *first = Part::Check(attack);
     }
-    let mut named = Named::default();
     for part in parts {
         match part {
             Part::Check(found) => named.checks.push(found.check),
@@ -85,7 +91,11 @@ pub(super) fn read(text: &str) -> Result<Named, String> {
                 Some(of) if of.has_none_of(&options) => of.add(&options),
                 _ => named.others.push(text.to_owned()),
             },
-            Part::Prose(text) if RULES.is_match(text) => named.others.push(text.to_owned()),
+            Part::Prose(text)
+                if RULES.is_match(text) || is_number(text) && !named.checks.is_empty() =>
+            {
+                named.others.push(text.to_owned());
+            }
             Part::Prose(_) => {}
         }
     }
@@ -95,21 +105,32 @@ pub(super) fn read(text: &str) -> Result<Named, String> {
     Ok(named)
 }
 
-static SEPARATOR: LazyLock<Regex> =
-    LazyLock::new(|| pattern(r"[,;:.!?()\[\]*\n_\u{2013}\u{2014}]|\b(?:and|then|or|but)\b"));
+fn is_number(text: &str) -> bool {
+    text.chars().all(|c| c.is_ascii_digit())
+}
+
+// Punctuation of all scripts, but no hyphens, no quotation marks and no marks that stand in words.
+static SEPARATOR: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(
+        r#"[\n\p{Po}\p{Ps}\p{Pe}\p{Pc}\u{2013}-\u{2015}--["'/\\%#&@„「」『』｢｣]]|--+|\b(?:and|then|or|but)\b"#,
+    )
+});
 
 // What a player expects to count: a difficulty, an advantage, a number with a sign.
 static RULES: LazyLock<Regex> = LazyLock::new(|| {
     pattern(r"\b(?:dc|difficulty) ?-?\d|\b(?:dis)?adv(?:antage)?\b|(?:^|\s)[+-] ?\d")
 });
 
-/// Returns a text in lower case without speech, with an AC as a DC, a comma for a dash between words,
-/// and "strength (intimidation)" without its brackets.
+/// Returns a text in lower case and half width, without speech, with an AC as a DC, a comma for a
+/// dash between words, and "strength (intimidation)" without its brackets.
 fn plain(text: &str) -> String {
     static ARMOUR: LazyLock<Regex> = LazyLock::new(|| pattern(r"\b[ad]c\s*[:=]?\s*(-?\d)"));
     static BRACKETS: LazyLock<Regex> = LazyLock::new(|| pattern(r"\b([a-z]+) \(([a-z ]+)\)"));
     static DASH: LazyLock<Regex> = LazyLock::new(|| pattern(r" - (\D)"));
-    let text = without_speech(text).to_lowercase().replace('\u{2212}', "-");
+    let text: String = text.nfkc().collect();
+    let text = without_speech(&text)
+        .to_lowercase()
+        .replace('\u{2212}', "-");
     let text = text.replace("_of_", " of ").replace("vs.", "vs");
     let text = ARMOUR.replace_all(&text, "dc $1");
     let text = BRACKETS.replace_all(&text, |found: &Captures<'_>| {
@@ -139,7 +160,11 @@ fn part(text: &str) -> Part<'_> {
 
 /// Reads a check of a skill or an ability, or a saving throw. An ability alone is none.
 fn skill_or_ability(words: &[&str]) -> Option<Found> {
-    let arguments = check_words::named(&words.join(" "))?;
+    let text = words.join(" ");
+    let (arguments, has_number) = match check_words::named(&text) {
+        Some(arguments) => (arguments, false),
+        None => (check_words::numbered(&text)?, true),
+    };
     let is_said = words.contains(&"check");
     let is_save = arguments.save.is_some();
     let is_check = is_said || arguments.skill.is_some() || is_save || arguments.dc.is_some();
@@ -149,7 +174,7 @@ fn skill_or_ability(words: &[&str]) -> Option<Found> {
         ..CheckArguments::default()
     };
     is_check.then_some(Found {
-        is_bare: !is_said && arguments == name_alone,
+        is_bare: !is_said && (arguments == name_alone || has_number && !is_save),
         check: NamedCheck {
             arguments,
             attack: None,
@@ -169,7 +194,7 @@ fn attack(words: &[&str]) -> Option<Found> {
     let arguments = if rest.is_empty() {
         CheckArguments::default()
     } else {
-        check_words::options(&rest.join(" "))?
+        check_words::options_behind_name(&rest.join(" "))?
     };
     Some(attack_with(attack, arguments))
 }

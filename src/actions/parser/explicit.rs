@@ -50,6 +50,8 @@ pub(super) fn read(text: &str) -> ParsedMessage {
         ("rr" | "multiroll", _) => repeated_roll(rest),
         ("s" | "save", _) => check(rest, true),
         ("char" | "character", _) if rest.is_empty() => arguments(CommandName::SheetShow, rest),
+        // The word may name a group: "/memory help".
+        (word, Some(command)) if asks_for_help(command, rest) => help(word),
         (_, Some(command)) => arguments(command, rest),
         (_, None) => match phrasing(text) {
             Some((command, arguments)) => reading(command, arguments),
@@ -116,9 +118,7 @@ fn arguments(command: CommandName, rest: &str) -> ParsedMessage {
         return options(command, before, &pairs);
     }
     let arguments = match command {
-        _ if rest.eq_ignore_ascii_case("help") && has_help(command) => {
-            return reading(CommandName::Help, json!({ "command": command.into_str() }));
-        }
+        _ if asks_for_help(command, rest) => return help(command.into_str()),
         CommandName::Roll => return roll(rest),
         CommandName::Check => return check(rest, false),
         CommandName::Do => json!({ "deed": rest }),
@@ -145,18 +145,20 @@ fn arguments(command: CommandName, rest: &str) -> ParsedMessage {
         },
         CommandName::MemoryDelete => json!({ "memory": rest }),
         CommandName::Help if rest.is_empty() => json!({}),
-        CommandName::Help => {
-            let name = named(rest.trim_start_matches('/'));
-            json!({ "command": name.map_or(rest, |name| name.into_str()) })
-        }
+        CommandName::Help => return help(rest),
     };
     reading(command, arguments)
 }
 
-/// True if "help" after the command asks for help, and is no text of the command.
-fn has_help(command: CommandName) -> bool {
+/// True if what follows the command asks for help with it, and is no text of the command.
+fn asks_for_help(command: CommandName, rest: &str) -> bool {
     use CommandName::{Check, MemoryList, Roll, SheetList, SheetShow};
-    matches!(command, Roll | Check | SheetShow | SheetList | MemoryList)
+    let takes_none = matches!(command, Roll | Check | SheetShow | SheetList | MemoryList);
+    takes_none && rest.eq_ignore_ascii_case("help")
+}
+
+fn help(word: &str) -> ParsedMessage {
+    reading(CommandName::Help, json!({ "command": word }))
 }
 
 /// What a sheet is created with, if words could be its name or parts of it.

@@ -20,7 +20,7 @@ use std::sync::LazyLock;
 use regex::{Captures, Regex};
 use serde_json::{Map, Value, json};
 
-use super::commands::Action;
+use super::commands::{Action, of_group};
 use super::speech::is_quotation_mark;
 use crate::domain::CommandName;
 use crate::text::listed;
@@ -270,9 +270,9 @@ fn help(text: &str) -> Option<Found> {
     if regex("text.help").is_match(text) {
         return Some((CommandName::Help, json!({})));
     }
-    let command = capture("text.help_with", text)?.to_lowercase();
-    let command: CommandName = command.replace(' ', ".").parse().ok()?;
-    Some((CommandName::Help, json!({ "command": command.into_str() })))
+    let command = capture("text.help_with", text)?;
+    let is_known = !of_group(&command).is_empty();
+    is_known.then(|| (CommandName::Help, json!({ "command": command })))
 }
 
 #[cfg(test)]

@@ -71,6 +71,24 @@ async fn clear_texts_are_executed_by_fixed_rules_and_no_model_is_asked() {
             .len(),
         15
     );
+    for (text, names) in [
+        (
+            "/help memory",
+            vec![
+                "memory.add",
+                "memory.search",
+                "memory.list",
+                "memory.delete",
+            ],
+        ),
+        ("help with memory add", vec!["memory.add"]),
+        ("/help save", vec!["check"]),
+    ] {
+        let help = act(&app, "ada", text).await;
+        let commands = help.body["actions"][0]["result"]["commands"].as_array();
+        let listed: Vec<_> = commands.unwrap().iter().map(|it| &it["name"]).collect();
+        assert_eq!(listed, names, "{text}");
+    }
     assert_eq!(provider.calls().len(), 0, "a model was asked");
 
     // A roll can be reproduced from the seed in its journal.
@@ -222,6 +240,10 @@ async fn answers_name_only_commands_that_the_guild_allows() {
         (
             "!chek dex",
             "There is no command \"chek\" here, and nothing was done. Say \"help\" to see what I can do.",
+        ),
+        (
+            "/help memory",
+            "There is no command \"memory\" here. Say \"help\" to see all that there are.",
         ),
     ] {
         assert_eq!(act(&app, "ada", text).await.body["message"], message);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use conclave::actions::reply::{CANCELLED, INTERRUPTED};
+use conclave::actions::reply::{CANCELLED, INTERRUPTED, not_understood};
 use conclave::domain::{ActionMode, CommandName};
 use conclave::journal::{
     ActionOutcome, ActionSubmission, Ending, Event, Executed, Parsed, Proposed, RunFilter,
@@ -77,22 +77,33 @@ async fn an_action_whose_process_died_is_ended_and_not_executed_later() {
 }
 
 #[tokio::test]
-async fn the_client_of_a_cancelled_action_is_told_so() {
+async fn a_cancelled_action_is_not_too_slow_for_those_who_wait_for_its_call() {
     let provider = MockProvider::start().await;
     provider.on("proposal", Fault::Latency(Duration::from_secs(2)));
     let app = TestApp::with(&provider, proposing()).await;
-    let cancelled = async {
-        until(async || provider.state().in_flight == 1).await;
+    let text = "hm, what now";
+    let oldest = async || {
         let listed = app.get("/api/runs?kind=action").await.1;
-        let id = listed["runs"][0]["id"].as_str().unwrap();
-        let request = app.request("DELETE", &format!("/api/runs/{id}"));
+        let runs = listed["runs"].as_array().unwrap().clone();
+        (runs.len(), runs.last().map(|run| run["id"].clone()))
+    };
+    let waits = async {
+        until(async || provider.state().in_flight == 1).await;
+        act(&app, "ben", text).await
+    };
+    let cancelled = async {
+        until(async || oldest().await.0 == 2).await;
+        let id = oldest().await.1.unwrap();
+        let request = app.request("DELETE", &format!("/api/runs/{}", id.as_str().unwrap()));
         request.send().await.unwrap();
     };
-    let (answer, ()) = tokio::join!(act(&app, "ada", "hm, what now"), cancelled);
+    let (answer, waited, ()) = tokio::join!(act(&app, "ada", text), waits, cancelled);
     assert_eq!(answer.body["message"], CANCELLED);
-    // The call may be billed, so the same text does not buy another one at once.
-    act(&app, "ada", "hm, what now").await;
-    assert_eq!(provider.count_step("proposal"), 1);
+    let all = CommandName::ALL.iter().copied().collect();
+    assert_eq!(waited.body["message"], not_understood(text, &all));
+    assert_eq!(provider.count_step("proposal"), 1, "it may be billed");
+    act(&app, "ada", text).await;
+    assert_eq!(provider.count_step("proposal"), 2);
 }
 
 /// Returns the ending of a proposed action whose process died after these events.

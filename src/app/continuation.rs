@@ -11,7 +11,7 @@ use super::answer::read_answer;
 use super::problems::FieldProblem;
 use crate::config::Policy;
 use crate::domain::{Assumption, Question, is_question_mark};
-use crate::journal::{Continuation, Continues, Requester, RunReader, RunState, Transcript};
+use crate::journal::{self, Continuation, Continues, Requester, RunReader, RunState, Transcript};
 use crate::text::{self, pattern};
 
 /// Returns the key under which repeated requests join one run: the client's own key, or that of its
@@ -42,7 +42,7 @@ pub(super) fn without_new_prefix(message: &str) -> Option<&str> {
 ///
 /// # Errors
 /// [`Rejected::Invalid`] if the last answer has assumptions, and the message is one sentence that
-/// begins with the handle of another one.
+/// begins with the handle of another one, or if a run that the last one continues is missing.
 pub(super) async fn find(
     store: &dyn RunReader,
     policy: &Policy,
@@ -95,12 +95,31 @@ pub(super) async fn find(
     };
     Ok(Some(Continues {
         parent: last.id,
+    check_ancestors(store, &transcript).await?;
         by,
     }))
 }
 
 fn no_such_handle(handle: &str, listed: &[Assumption]) -> FieldProblem {
     let handles: Vec<&str> = listed.iter().map(|a| a.handle.as_str()).collect();
+/// Checks that the runs which the last one continues still exist. Without them its question is
+/// unknown.
+///
+/// # Errors
+/// [`Rejected::Invalid`] if one is missing.
+async fn check_ancestors(store: &dyn RunReader, last: &Transcript<'_>) -> Result<(), Rejected> {
+    let read = |id| store.entries(id, 0);
+    let found = journal::ancestors(last.accepted, read).await?;
+    let mut ancestors = last.ancestors(&found).iter();
+    let missing = ancestors.find(|(_, entries)| entries.is_empty());
+    missing.map_or(Ok(()), |(id, _)| {
+        let detail = format!(
+            "your last reply continues the run {id}, which is no longer stored. To ask something else, begin with new:"
+        );
+        Err(Rejected::Invalid(vec![FieldProblem::new("/message", detail)]))
+    })
+}
+
     let known = handles.join(", ");
     let detail = format!(
         "your last reply has no assumption {handle}, only: {known}. To ask something else, begin with new:"

@@ -152,7 +152,7 @@ async fn a_small_cap_keeps_its_room_for_the_others() {
 async fn after_a_solver_that_cost_much_the_critic_is_left_out_before_the_verifier() {
     let scenario = Scenario::agreeing();
     let mut called = vec![];
-    for mills in 20..=60 {
+    for mills in 39..=51 {
         let provider = MockProvider::playing(scenario.clone()).await;
         provider.on("r1/solver*", Fault::OutputSpentOnThinking);
         let setup = setup().env("NORMAL_MAX_USD", format!("0.{mills:03}"));

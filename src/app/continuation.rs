@@ -11,7 +11,7 @@ use super::answer::read_answer;
 use super::problems::FieldProblem;
 use crate::config::Policy;
 use crate::domain::{Assumption, Question, is_question_mark};
-use crate::journal::{Continuation, Continues, Requester, RunReader, RunState, Transcript};
+use crate::journal::{self, Continuation, Continues, Requester, RunReader, RunState, Transcript};
 use crate::text::{self, pattern};
 
 /// Returns the key under which repeated requests join one run: the client's own key, or that of its
@@ -27,8 +27,10 @@ pub(super) fn idempotency_key(question: &Question, header: Option<&str>) -> Opti
 /// Matches the handle of an assumption, set off from other letters and digits of its script.
 static HANDLE: LazyLock<Regex> = LazyLock::new(|| pattern(r"(?-u:\b)[Aa][1-9][0-9]?(?-u:\b)"));
 
-/// The most words before the handle in a correction ("No, the assumption A2 ...").
+/// The most words before the handle in a correction ("No, the assumption A2 ..."), and the most
+/// characters of as few words between spaces. In a script without spaces a word may count as several.
 const MAX_WORDS_BEFORE: usize = 3;
+const MAX_CHARS_BEFORE: usize = 18;
 
 /// Returns a message without the prefix `new:`, which forces a new request; `None` without the
 /// prefix.
@@ -42,7 +44,7 @@ pub(super) fn without_new_prefix(message: &str) -> Option<&str> {
 ///
 /// # Errors
 /// [`Rejected::Invalid`] if the last answer has assumptions, and the message is one sentence that
-/// begins with the handle of another one.
+/// begins with the handle of another one, or if a run that the last one continues is missing.
 pub(super) async fn find(
     store: &dyn RunReader,
     policy: &Policy,
@@ -93,10 +95,29 @@ pub(super) async fn find(
         }
         _ => return Ok(None),
     };
+    check_ancestors(store, &transcript).await?;
     Ok(Some(Continues {
         parent: last.id,
         by,
     }))
+}
+
+/// Checks that the runs which the last one continues still exist. Without them its question is
+/// unknown.
+///
+/// # Errors
+/// [`Rejected::Invalid`] if one is missing.
+async fn check_ancestors(store: &dyn RunReader, last: &Transcript<'_>) -> Result<(), Rejected> {
+    let read = |id| store.entries(id, 0);
+    let found = journal::ancestors(last.accepted, read).await?;
+    let mut ancestors = last.ancestors(&found).iter();
+    let missing = ancestors.find(|(_, entries)| entries.is_empty());
+    missing.map_or(Ok(()), |(id, _)| {
+        let detail = format!(
+            "your last reply continues the run {id}, which is no longer stored. To ask something else, begin with new:"
+        );
+        Err(Rejected::Invalid(vec![FieldProblem::new("/message", detail)]))
+    })
 }
 
 fn no_such_handle(handle: &str, listed: &[Assumption]) -> FieldProblem {
@@ -121,13 +142,12 @@ fn begins_with_handle(message: &str) -> bool {
 /// correction.
 ///
 /// The first handle is near the beginning. Between two handles is at most one word and no colon
-/// ("A2 and A3"). The message is no question.
+/// ("A2 and A3"). A dash means those between them too. The message is no question.
 pub fn read_correction(message: &str) -> Option<(Vec<String>, String)> {
     let message = &with_plain_handles(message);
     let mut found = HANDLE.find_iter(message);
     let first = found.next()?;
-    let words_between = |from: usize, to: usize| message.get(from..to).map(text::count_words);
-    let is_near = words_between(0, first.start())? <= MAX_WORDS_BEFORE;
+    let is_near = is_short(message.get(..first.start())?);
     if !is_near || message.trim_end().ends_with(is_question_mark) {
         return None;
     }
@@ -138,7 +158,12 @@ pub fn read_correction(message: &str) -> Option<(Vec<String>, String)> {
             break;
         }
         end = next.end();
-        handles.push(next.as_str().to_uppercase());
+        let next = next.as_str().to_uppercase();
+        if !between.trim().is_empty() && between.trim().chars().all(is_dash) {
+            let skipped = handles.last().map(|last| skipped(last, &next));
+            handles.extend(skipped.unwrap_or_default());
+        }
+        handles.push(next);
     }
     let rest = message.get(end..)?;
     let colon = rest.split_once(": ").or_else(|| rest.split_once('：'));
@@ -147,6 +172,28 @@ pub fn read_correction(message: &str) -> Option<(Vec<String>, String)> {
     let mut seen = BTreeSet::new();
     handles.retain(|handle| seen.insert(handle.clone()));
     Some((handles, said.to_owned()))
+}
+
+/// True if a text may come before the first handle of a correction.
+fn is_short(before: &str) -> bool {
+    let has_few = |words: usize| words <= MAX_WORDS_BEFORE;
+    has_few(text::count_words(before))
+        || has_few(before.split_whitespace().count())
+            && before.trim().chars().count() <= MAX_CHARS_BEFORE
+}
+
+fn is_dash(c: char) -> bool {
+    "-‐‑‒–—―−~〜～－".contains(c)
+}
+
+/// Returns the handles between two handles.
+fn skipped(first: &str, last: &str) -> Vec<String> {
+    let number = |handle: &str| handle.get(1..).and_then(|it| it.parse::<u8>().ok());
+    let (Some(first), Some(last)) = (number(first), number(last)) else {
+        return vec![];
+    };
+    let between = first.saturating_add(1)..last;
+    between.map(|number| format!("A{number}")).collect()
 }
 
 /// Returns the text with handles as the replies write them. Keyboards for Japanese and Chinese write
@@ -180,6 +227,8 @@ mod tests {
             ("Die Annahme A2 stimmt nicht: es sind zwei", "es sind zwei"),
             ("A2は違います：二つあります", "二つあります"),
             ("前提A2は違います", "前提A2は違います"),
+            ("前提条件A2は誤り：二つ", "二つ"),
+            ("สมมติฐาน A2 ผิด: สองเครื่อง", "สองเครื่อง"),
         ] {
             let read = read_correction(message);
             assert_eq!(
@@ -196,6 +245,9 @@ mod tests {
             ("A2 is wrong, and so is A3", vec!["A2"]),
             ("A2: A4 paper, not letter", vec!["A2"]),
             ("A2, A3, A2 are wrong", vec!["A2", "A3"]),
+            ("A9-A11 are wrong", vec!["A9", "A10", "A11"]),
+            ("A2 – A4 are wrong", vec!["A2", "A3", "A4"]),
+            ("A3-A2 are wrong", vec!["A3", "A2"]),
         ] {
             let (read, _) = read_correction(message).unwrap();
             assert_eq!(read, handles, "{message}");

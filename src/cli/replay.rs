@@ -28,6 +28,10 @@ pub(super) async fn run(env: &Env, arguments: ReplayArguments) -> Done {
         return Err(fail(Exit::Altered, why));
     }
     let earlier = journals.ancestors(&run).await?;
+    if let Some((missing, _)) = earlier.iter().find(|(_, entries)| entries.is_empty()) {
+        let what = "the question is not known in full, and other scores may follow from that";
+        tell!("conclave: warning: run {id} continues run {missing}, which is missing: {what}");
+    }
     let Some(replayed) = replay(entries, &earlier, &policy) else {
         let why = format!("run {id} was never scored: there is nothing to replay");
         return Err(fail(Exit::Refused, why));

@@ -1,6 +1,6 @@
 //! The request: the question, with everything that it continues from earlier runs.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::OnceLock;
 
 use rand::SeedableRng as _;
@@ -17,8 +17,8 @@ use crate::domain::{
     ShownAnswer, Status, UnseenImage,
 };
 use crate::journal::{
-    Accepted, AgentOutcome, Continuation, CrossChecked, Entry, Planned, Reading, RunContext,
-    Scored, Transcript, step,
+    Accepted, AgentOutcome, Continuation, Continues, CrossChecked, Entry, Planned, Reading,
+    RunContext, Scored, Transcript, step,
 };
 use crate::llm::Image;
 
@@ -137,6 +137,8 @@ pub struct Parent {
     pub assumptions: Vec<Assumption>,
     /// The question that the run asked, if any.
     pub question: Option<Clarification>,
+    /// The agents whose stored report was bought under a correction that the newest one replaces.
+    pub outdated: BTreeSet<Agent>,
 }
 
 impl Parent {
@@ -195,6 +197,8 @@ pub fn lineage(
     let mut request = RequestContext::alone(accepted.question.clone());
     let mut continues = accepted.continues.clone();
     let mut reading = planned.and_then(|planned| planned.reading.as_ref());
+    // The agents whose stored report was bought in an ancestor so far.
+    let mut bought = BTreeSet::new();
     for (id, entries) in ancestors {
         match continues.take().map(|continues| continues.by) {
             Some(Continuation::Answer {
@@ -227,13 +231,37 @@ pub fn lineage(
         reading = transcript
             .planned
             .and_then(|planned| planned.reading.as_ref());
-        request
+        let parent = request
             .parent
             .get_or_insert_with(|| reuse_from(*id, &transcript));
+        bought.extend(bought_by(&transcript));
+        if correct_the_same(accepted.continues.as_ref(), continues.as_ref()) {
+            parent.outdated.extend(&bought);
+        }
     }
     request.answers.reverse();
     request.corrections.reverse();
     request
+}
+
+/// Returns the agents whose last outcome is of this run itself.
+fn bought_by(run: &Transcript<'_>) -> impl Iterator<Item = Agent> {
+    let standing = run.standing().into_iter();
+    let bought = standing.filter(|(_, finished)| finished.reused_from.is_none());
+    bought.map(|(agent, _)| agent)
+}
+
+/// True if both correct an assumption with the same handle.
+fn correct_the_same(newest: Option<&Continues>, earlier: Option<&Continues>) -> bool {
+    let (
+        Some(Continuation::Correction { handle: newest, .. }),
+        Some(Continuation::Correction { handle, .. }),
+    ) = (newest.map(|it| &it.by), earlier.map(|it| &it.by))
+    else {
+        return false;
+    };
+    let mut newest = newest.split(", ");
+    newest.any(|it| handle.split(", ").any(|earlier| earlier == it))
 }
 
 /// Returns what holds instead of the corrected assumption, as the master read the message.
@@ -266,6 +294,7 @@ fn reuse_from(run: RunId, transcript: &Transcript<'_>) -> Parent {
         lacking: lacking.filter_map(|it| it.agent.agent()).collect(),
         assumptions: assumptions.unwrap_or_default(),
         question: synthesized.map(|synthesized| synthesized.question.clone()),
+        outdated: BTreeSet::new(),
     }
 }
 

@@ -8,7 +8,7 @@ use crate::domain::RunId;
 const LONGEST: usize = 32;
 
 /// Returns the journals of a run's ancestors, as `read` gives them, the nearest first. Stops after an
-/// ancestor that no longer exists.
+/// ancestor that asks something new, and after one that no longer exists, whose journal is empty.
 ///
 /// # Errors
 /// Those of `read`.
@@ -19,15 +19,15 @@ pub async fn ancestors<E, F>(
 where
     F: Future<Output = Result<Vec<Entry>, E>>,
 {
-    let parent_of = |accepted: &Accepted| Some(accepted.continues.as_ref()?.parent);
     let mut found = vec![];
-    let mut parent = accepted.and_then(parent_of);
+    let continues = accepted.and_then(|accepted| accepted.continues.as_ref());
+    let mut parent = continues.map(|continues| continues.parent);
     while let Some(id) = parent
         && found.len() < LONGEST
     {
         let entries = read(id).await?;
-        let transcript = Transcript::of_entries(&entries);
-        parent = transcript.accepted.and_then(parent_of);
+        let continues = Transcript::of_entries(&entries).continues();
+        parent = continues.map(|continues| continues.parent);
         found.push((id, entries));
     }
     Ok(found)

@@ -194,6 +194,10 @@ pub struct Planned {
     pub obtained: PlanSource,
     /// Changes by the service, one sentence each.
     pub corrections: Vec<String>,
+    /// The rounds that the master wanted, if the mode allows fewer. A run that continues this one may
+    /// have another mode.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wanted_rounds: Option<u8>,
     /// How the master reads the message of a run that continues another.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reading: Option<Reading>,

@@ -24,8 +24,10 @@ const MAX_TOKENS: u32 = 100;
 /// The call may cost one part of so many of the cap, so that the committee still has its room.
 const MAX_SHARE: u64 = 20;
 
-/// The time for that call.
+/// The most time for that call, and the part of the run's deadline in which it must be over, so that
+/// the committee still has its time.
 const DECISION_TIMEOUT: Duration = Duration::from_secs(10);
+const MAX_TIME_SHARE: u32 = 5;
 
 /// The most candidates that a strategy is given, and so the most that a model is shown.
 const MAX_CANDIDATES: usize = 5;
@@ -215,6 +217,9 @@ impl Llm for Committee<'_> {
             "Known question: {}\n\nIts answer: {}\n\nNew question: {}",
             candidate.condition, candidate.answer.main, self.context.text
         );
+        let deadline = self.deps.policy.deadline(self.run.accepted().question.mode);
+        let end = self.run.started() + deadline / MAX_TIME_SHARE;
+        let until = end.min(Instant::now() + DECISION_TIMEOUT);
         let asked = || SingleCall {
             step: CallStep::SameQuestion,
             role: Role::Agent(Agent::Verifier),
@@ -223,7 +228,7 @@ impl Llm for Committee<'_> {
             question: &question,
             schema: schema_of::<Same>(),
             max_tokens: MAX_TOKENS,
-            until: Instant::now() + DECISION_TIMEOUT,
+            until,
         };
         let price = || single_call_price(self.deps, &asked(), Length::Full);
         let price = self.run.compute(price).await??;

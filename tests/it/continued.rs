@@ -248,3 +248,42 @@ async fn a_message_that_asks_something_new_continues_nothing() {
         (&json!(null), &json!(null))
     );
 }
+
+#[tokio::test]
+async fn a_report_bought_under_a_correction_is_bought_again_for_the_one_that_replaces_it() {
+    let assumed = "The clock is UTC.";
+    let scenario = Scenario::agreeing().with(|s| {
+        s.reports["r1/verifier"]["assumptions"] = json!([assumed]);
+        s.synthesis["meta"]["assumptions"] = json!([{ "text": assumed, "kind": "guess" }]);
+    });
+    let provider = MockProvider::playing(scenario.clone()).await;
+    let app = TestApp::start(&provider).await;
+    app.ask("audit", &scenario.message).await;
+    for zone in ["CET", "EST"] {
+        let message = format!("A1 is wrong: the clock is {zone}");
+        let got = app.ask("audit", &message).await;
+        let steps = provider.steps_of(&got.run.to_string());
+        let reports = steps.keys().filter(|step| step.starts_with("r1/"));
+        assert_eq!(reports.collect::<Vec<_>>(), ["r1/verifier"], "{zone}");
+    }
+}
+
+#[tokio::test]
+async fn the_rounds_of_a_reused_plan_are_bounded_by_the_mode_of_the_answer() {
+    let scenario = Scenario::disagreeing().with(|s| s.plan["rounds"] = json!(3));
+    for (mode, rounds) in [("ask", 1), ("deep", 3)] {
+        let provider = MockProvider::playing(scenario.clone()).await;
+        let app = TestApp::start(&provider).await;
+        let asked = app.ask("ask", &scenario.message).await;
+        assert_eq!(asked.outcome, "clarification");
+        let answered = app.ask(mode, "A").await;
+        let planned = answered.events().find_map(|event| match event {
+            Event::Planned(planned) => Some(planned),
+            _ => None,
+        });
+        let planned = planned.unwrap();
+        assert_eq!(planned.plan.rounds, rounds, "{mode}");
+        let corrections = planned.corrections.join("; ");
+        assert_eq!(corrections.contains("from 3 to 1"), mode == "ask");
+    }
+}

@@ -147,3 +147,24 @@ async fn a_small_cap_keeps_its_room_for_the_others() {
         assert!(spent <= cap.parse().unwrap(), "{cap}");
     }
 }
+
+#[tokio::test]
+async fn after_a_solver_that_cost_much_the_critic_is_left_out_before_the_verifier() {
+    let scenario = Scenario::agreeing();
+    let mut called = vec![];
+    for mills in 39..=51 {
+        let provider = MockProvider::playing(scenario.clone()).await;
+        provider.on("r1/solver*", Fault::OutputSpentOnThinking);
+        let setup = setup().env("NORMAL_MAX_USD", format!("0.{mills:03}"));
+        let app = TestApp::with(&provider, setup).await;
+        let body = chat("ask", &scenario.message);
+        sent(app.post(&body)).await;
+        let others = ["r1/critic", "r1/verifier"].map(|step| provider.count_step(step));
+        called.push(others);
+    }
+    assert!(!called.contains(&[1, 0]), "{called:?}");
+    assert!(
+        called.contains(&[0, 1]) && called.contains(&[1, 1]),
+        "{called:?}"
+    );
+}

@@ -1,12 +1,14 @@
 //! Learned answers: feedback makes them, and the strategy `heuristic_first` replies with them.
 
 use conclave::journal::Event;
+use std::time::Duration;
+
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::support::app::database_of;
 use crate::support::process::conclave;
-use crate::support::{Got, MockProvider, Setup, TestApp, chat, sent};
+use crate::support::{Fault, Got, MockProvider, Setup, TestApp, chat, sent};
 
 const QUESTION: &str = "What is the boiling point of water at sea level?";
 
@@ -210,6 +212,23 @@ async fn a_comparison_leaves_the_committee_its_room() {
     let second = asked(&app, &format!("{long} Please."), None).await;
     assert_eq!(second.outcome, "answered");
     assert_eq!(provider.count_step("same_question"), 0, "it costs too much");
+}
+
+#[tokio::test]
+async fn a_hanging_comparison_leaves_the_committee_its_time() {
+    let provider = MockProvider::start().await;
+    let deadlines = json!({ "connect": 1, "call": 6, "ask": 6, "audit": 6, "deep": 6 });
+    let setup = Setup::default()
+        .env("DECISION_STRATEGY", "heuristic_first")
+        .env("HEURISTIC_THRESHOLD", "0.3")
+        .set("/policy/deadlines", deadlines);
+    let app = TestApp::with(&provider, setup).await;
+    let first = asked(&app, QUESTION, None).await;
+    feedback(&app, &first, true).await;
+    provider.on("same_question*", Fault::Hang(Duration::from_secs(10)));
+    let similar = "At sea level, what is the boiling point of water?";
+    assert_eq!(asked(&app, similar, None).await.outcome, "answered");
+    assert_eq!(provider.count_step("same_question"), 1);
 }
 
 #[tokio::test]

@@ -205,3 +205,26 @@ async fn the_report_agrees_with_the_journals() {
     let later = ["report", "--since", "2100-01-01T00:00:00Z"];
     assert!(cli.run(&later).await.1.starts_with("0 runs"));
 }
+
+#[tokio::test]
+async fn a_run_whose_parent_is_missing_is_not_continued() {
+    let scenario = Scenario::disagreeing();
+    let cli = CommandLine::playing(scenario.clone()).await;
+    cli.run(&["ask", &scenario.message]).await;
+    let parent = cli.newest().await;
+    cli.run(&["ask", "B"]).await;
+    let child = cli.newest().await;
+    for table in ["entries WHERE run", "runs WHERE id"] {
+        let sql = format!("DELETE FROM {table} = ?");
+        cli.database().execute(&sql, [&parent]).unwrap();
+    }
+    let bought = cli.provider.calls().len();
+    let (code, _, error) = cli.run(&["ask", "A1 is wrong: it is given"]).await;
+    assert!(code != 0 && error.contains("no longer stored"), "{error}");
+    assert_eq!(cli.provider.calls().len(), bought);
+    let (_, _, error) = cli.run(&["replay", &child]).await;
+    assert!(
+        error.contains(&format!("{parent}, which is missing")),
+        "{error}"
+    );
+}

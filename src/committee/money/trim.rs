@@ -1,5 +1,5 @@
 //! Selects the agents that fit under the cap, and how much each may write. This is done before
-//! round 1, and again after a crash in it.
+//! round 1, and again after a crash in it, after a solver that is asked first, and after cheap calls.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -47,7 +47,8 @@ pub fn check_room(stage: Stage<'_>) -> Result<(), Failure> {
 }
 
 /// Fits the agents to call under the cap, beside those whose output is reused. Earmarks the money
-/// for the cross-check and the synthesis.
+/// for the cross-check and the synthesis. A recorded panel is fitted again, if the money left does not
+/// suffice for it.
 pub fn panel(
     stage: Stage<'_>,
     asked: &[Agent],
@@ -55,6 +56,7 @@ pub fn panel(
 ) -> Result<Trimmed, Failure> {
     let run = stage.run;
     run.release(Earmark::Synthesis);
+    run.release(Earmark::CrossCheck);
     let events = run.events();
     let transcript = Transcript::of(&events);
     let answered = answered_first(&transcript, reused, stage.deps);
@@ -66,7 +68,17 @@ pub fn panel(
         fitting
             .agents
             .retain(|it| it.role.agent().is_some_and(is_on));
-        return fit_again(run, recorded.clone(), &fitting);
+        let mut answered = answered.iter();
+        let has_core = answered.any(|(agent, tokens)| agent.is_core() && *tokens > 0);
+        let Some(mut trimmed) = fit_again(run, recorded, &fitting, has_core) else {
+            return Ok(recorded.clone());
+        };
+        // A resumed run has a key for its first fit.
+        let epoch = run.epoch();
+        let is_first = epoch > 1 && run.recorded(&step::trim(Some(epoch), None)).is_none();
+        trimmed.epoch = is_first.then_some(epoch);
+        trimmed.refit = if is_first { None } else { fits(run) };
+        return record_trimmed(run, trimmed);
     }
     let left = run.ledger().left();
     let Some(mut fitted) = fitting.fit(u8::MAX, left) else {
@@ -135,9 +147,15 @@ pub fn more(
     if trimmed == *recorded {
         return Ok(None);
     }
-    let is_fit = |event: &&Event| matches!(event, Event::Trimmed(_));
-    trimmed.refit = u32::try_from(events.iter().filter(is_fit).count()).ok();
+    trimmed.refit = fits(run);
     record_trimmed(run, trimmed).map(Some)
+}
+
+/// Returns how often the panel was fitted so far.
+fn fits(run: &RunContext) -> Option<u32> {
+    let events = run.events();
+    let is_fit = |event: &&Event| matches!(event, Event::Trimmed(_));
+    u32::try_from(events.iter().filter(is_fit).count()).ok()
 }
 
 /// Adds a fit of the missing agents to the recorded panel. Agents that were not fitted again stay
@@ -223,15 +241,15 @@ fn record_trimmed(run: &RunContext, trimmed: Trimmed) -> Result<Trimmed, Failure
     Ok(run.record_output(&step::trim(epoch, refit), trimmed)?)
 }
 
-/// Returns the panel of a resumed run: the recorded one, if the money left suffices for it. Calls
-/// in doubt count at their reservations. If too little is left after them, the agents that have not
-/// answered yet are fitted again; existing answers stay. If not even the solver and the synthesis
-/// fit, only the solver is called, and its report is the answer.
+/// Fits the open agents of a recorded panel again; `None` if the money left suffices for it. Calls in
+/// doubt count at their reservations. Existing answers stay. If neither a core agent with the synthesis
+/// fits nor a core agent has answered, only one is called, and its report is the answer.
 fn fit_again(
     run: &RunContext,
-    recorded: Trimmed,
+    recorded: &Trimmed,
     fitting: &Fitting<'_>,
-) -> Result<Trimmed, Failure> {
+    has_core: bool,
+) -> Option<Trimmed> {
     let open: Vec<Role> = fitting.agents.iter().map(|wanted| wanted.role).collect();
     let mut max_tokens = recorded.max_tokens.clone();
     max_tokens.retain(|(role, _)| *role == Role::Master || open.contains(role));
@@ -243,29 +261,29 @@ fn fit_again(
     earmark(run, hold, check);
     let carried = budget::panel_cost(&fitting.agents, &max_tokens) + hold + check <= left;
     if carried || open.is_empty() || run.recorded(&step::score(1)).is_some() {
-        return Ok(recorded);
+        return None;
     }
     let passes = recorded.cross_check.map_or(0, |size| size.passes);
-    let fitted = match fitting.fit(passes, left) {
+    let fitted = fitting.fit(passes, left);
+    let is_enough = |it: &Fitted| has_core || it.trimmed.agents.iter().any(|it| it.is_core());
+    let fitted = match fitted.filter(is_enough) {
         Some(fitted) => {
             earmark(run, fitted.held, fitted.check);
             fitted.trimmed
         }
         None => {
             earmark(run, Usd::ZERO, Usd::ZERO);
-            solver_alone(&open, &recorded)
+            one_core_agent(&open, recorded)
         }
     };
-    record_trimmed(run, refitted(recorded, &open, fitted, run.epoch()))
+    Some(refitted(recorded.clone(), &open, fitted))
 }
 
 /// Returns the recorded panel without the open agents that were not fitted again.
-fn refitted(recorded: Trimmed, open: &[Role], fitted: Trimmed, epoch: i64) -> Trimmed {
+fn refitted(recorded: Trimmed, open: &[Role], fitted: Trimmed) -> Trimmed {
     let is_dropped =
         |agent: &Agent| open.contains(&Role::Agent(*agent)) && !fitted.agents.contains(agent);
     let mut trimmed = Trimmed {
-        epoch: Some(epoch),
-        refit: None,
         cross_check: fitted.cross_check,
         ..recorded
     };
@@ -277,17 +295,17 @@ fn refitted(recorded: Trimmed, open: &[Role], fitted: Trimmed, epoch: i64) -> Tr
     trimmed
 }
 
-/// Returns a panel of the solver alone, for when the money left does not suffice for a synthesis.
-/// The call itself is shrunk to what fits.
-fn solver_alone(open: &[Role], recorded: &Trimmed) -> Trimmed {
+/// Returns a panel of the most important open core agent, for when the money left does not suffice for
+/// a synthesis. The call itself is shrunk to what fits.
+fn one_core_agent(open: &[Role], recorded: &Trimmed) -> Trimmed {
+    let mut core = [Agent::Solver, Agent::Verifier, Agent::Critic].into_iter();
+    let kept = core.find(|agent| open.contains(&Role::Agent(*agent)));
     let open = open.iter().filter_map(|role| role.agent());
-    let dropped = open.filter(|agent| *agent != Agent::Solver);
+    let dropped = open.filter(|agent| Some(*agent) != kept);
     Trimmed {
-        agents: vec![Agent::Solver],
+        agents: Vec::from_iter(kept),
         left_out: dropped.map(LeftOut::Agent).collect(),
         cross_check: None,
-        epoch: None,
-        refit: None,
         ..recorded.clone()
     }
 }

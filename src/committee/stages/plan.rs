@@ -90,7 +90,7 @@ async fn reuse(stage: Stage<'_>, hints: &Hinted, planned: &Planned) -> Result<Pl
     let raw = OrchestrationPlan {
         task_type: planned.plan.task_type,
         agents_to_run: agents.map(ToString::to_string).collect(),
-        rounds: i64::from(planned.plan.rounds),
+        rounds: i64::from(planned.wanted_rounds.unwrap_or(planned.plan.rounds)),
         demands: planned.plan.demands.clone(),
         language: planned.plan.language.clone(),
         ..by_hints(request, hints)
@@ -109,6 +109,7 @@ async fn reuse(stage: Stage<'_>, hints: &Hinted, planned: &Planned) -> Result<Pl
         plan,
         obtained: PlanSource::Reused,
         corrections,
+        wanted_rounds: wanted_rounds(&raw, request.question.mode),
         reading,
     })
 }
@@ -198,6 +199,7 @@ async fn ask_master(stage: Stage<'_>, hints: &Hinted) -> Result<Planned, Failure
         plan,
         obtained,
         corrections,
+        wanted_rounds: wanted_rounds(&raw, request.question.mode),
         reading: reading_of(&raw, request),
     })
 }
@@ -361,6 +363,12 @@ fn bound(raw: &OrchestrationPlan, stage: Stage<'_>) -> (Plan, Vec<String>) {
         language,
     };
     (plan, corrections)
+}
+
+/// Returns the rounds of a plan, if the mode allows fewer.
+fn wanted_rounds(raw: &OrchestrationPlan, mode: Mode) -> Option<u8> {
+    let wanted = u8::try_from(raw.rounds.clamp(1, i64::from(MAX_ROUNDS))).ok();
+    wanted.filter(|wanted| *wanted > mode.max_rounds())
 }
 
 /// Says how the plan's question was changed, if it was.

@@ -31,6 +31,7 @@ const TOUCHED: f64 = 0.5;
 /// - One of its claims or assumptions is about the point that the user settled, or about what the user
 ///   added to an option.
 /// - It made the assumption that the user corrected, or uses a value of it.
+/// - Its report was bought under an earlier correction of the same assumption.
 /// - It sees images, and the user sent a new one.
 ///
 /// If no agent is affected, the solver is called, because the answer must come from some agent.
@@ -129,6 +130,7 @@ impl<'a> Update<'a> {
             || self.request.affected.contains(&agent)
             || (is_answered && lacking)
             || self.corrected.contains(&agent)
+            || self.parent.outdated.contains(&agent)
             || self.uses_value(report)
             || self.is_on_another_side(agent, report)
             || is_about(report, &self.changed_words)
@@ -324,6 +326,7 @@ mod tests {
             lacking: vec![],
             assumptions: vec![],
             question: Some(question),
+            outdated: BTreeSet::new(),
         }
     }
 

@@ -20,6 +20,7 @@ use crate::committee::stages::round_context::{RoundContext, RoundInput};
 use crate::committee::stages::turn::finished;
 use crate::committee::stages::{cross_check, escalation, open_claims};
 use crate::domain::{Agent, Judgement, Plan};
+use crate::journal::step;
 use crate::journal::{AgentFinished, AgentOutcome, RunContext, Transcript, Trimmed};
 
 /// Runs the rounds of the plan.
@@ -35,6 +36,10 @@ pub async fn rounds(stage: Stage<'_>, plan: &Plan) -> Result<Deliberation, Failu
     if let Some(latest) = escalation::solver_alone(&context, &reuse).await? {
         let judgement = checked(&context, &latest).await?;
         return Ok(deliberation(run, context.trimmed, latest, judgement));
+    }
+    // A solver that was asked first may have cost more than one call.
+    if run.recorded(&step::solver()).is_some() {
+        context.trimmed = trim::panel(stage, &reuse.asked, &reuse.reused)?;
     }
     let mut latest = context.first_round(&reuse).await?;
     loop {

@@ -2,6 +2,7 @@
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
+use std::time::Duration;
 
 use rusqlite::Connection;
 
@@ -307,6 +308,29 @@ async fn force_replaces_an_unreadable_database_and_its_log() {
     assert_eq!(empty.run(&["restore", &backup]).await.0, 0);
     assert_eq!(names(&empty), ["conclave.db", "conclave.db.owners"]);
     assert_eq!(runs(&empty).await, expected);
+}
+
+#[tokio::test]
+async fn a_backup_that_is_killed_leaves_nothing_under_its_name() {
+    let place = with_runs(1).await;
+    let ballast = "CREATE TABLE ballast AS SELECT zeroblob(40000000) AS bytes";
+    change(&place.path(DATABASE), ballast);
+    let mut backup = place.command(&["backup", "backup.db"], &[]);
+    let mut backup = backup.spawn().unwrap();
+    let begun = || {
+        let files = std::fs::read_dir(place.folder.path()).unwrap();
+        let mut names = files.map(|file| file.unwrap().file_name().into_string().unwrap());
+        names.any(|name| name.starts_with("backup.db"))
+    };
+    while !begun() {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    backup.kill().await.unwrap();
+    assert!(!place.path("backup.db").exists());
+    let (code, _, error) = place.run(&["backup", "backup.db"]).await;
+    assert_eq!(code, 0, "{error}");
+    let (code, _, error) = place.run(&["backup", "backup.db"]).await;
+    assert!(code == 4 && error.contains("File exists"), "{error}");
 }
 
 #[tokio::test]

@@ -34,15 +34,19 @@ pub(super) struct DatabaseFile {
     damaged: AtomicBool,
 }
 
-/// Fails if the file is missing beside its log. A new file would make the log useless, which may have
-/// what is not in the old one yet.
+/// True if the file is missing or empty beside its log, which may have what no file has.
+pub(super) fn is_log_alone(path: &Path) -> bool {
+    let bytes = |path: &Path| std::fs::metadata(path).map_or(0, |it| it.len());
+    bytes(path) == 0 && bytes(&beside(path, "-wal")) > 0
+}
+
+/// Fails if the log is alone. A new file would make it useless.
 pub(super) fn refuse_orphan(path: &Path) -> Result<(), Error> {
-    let has_log = || std::fs::metadata(beside(path, "-wal")).is_ok_and(|log| log.len() > 0);
-    if path.exists() || !has_log() {
+    if !is_log_alone(path) {
         return Ok(());
     }
-    let why = "its file is missing, but its log is there (its name ends with -wal): put the file back, or delete \
-               the log if the file is lost";
+    let why = "its file is missing or empty, but its log is there (its name ends with -wal): put the file back, \
+               or delete the log if the file is lost";
     Err(Error::Unavailable(why.into()))
 }
 

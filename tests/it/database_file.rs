@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use conclave::journal::{RunFilter, RunReader as _, SqliteStore};
 use tempfile::TempDir;
+use tokio::process::Command;
 
+use crate::cli::run;
 use crate::support::process::{Service, conclave};
 use crate::support::{Fault, MockProvider, QUESTION, TestApp, chat, client, status_of, until};
 
@@ -171,6 +173,69 @@ async fn a_client_of_a_run_that_cannot_be_written_any_more_is_told() {
     assert_eq!(answer.status(), 503);
     let said = answer.text().await.unwrap();
     assert!(said.contains("the file is damaged"), "{said}");
+}
+
+/// Returns a command that an ordinary user executes.
+fn by_ordinary_user(mut command: Command) -> Command {
+    if is_root() {
+        command.uid(NOBODY).gid(NOBODY);
+    }
+    command
+}
+
+fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
+const NOBODY: u32 = 65534;
+
+fn give_to_nobody(path: &Path) {
+    std::os::unix::fs::chown(path, Some(NOBODY), Some(NOBODY)).unwrap();
+}
+
+const OWN_DATABASE: [(&str, &str); 3] = [
+    ("ANTHROPIC_API_KEY", "k"),
+    ("CONCLAVE_BIND", "127.0.0.1:0"),
+    ("DATABASE_URL", "sqlite://conclave.db"),
+];
+
+#[tokio::test]
+async fn a_file_that_the_service_cannot_write_is_refused_before_it_listens() {
+    let folder = TempDir::new().unwrap();
+    let mut created = conclave(folder.path(), &["act", "roll 1d6"], &OWN_DATABASE);
+    assert!(created.status().await.unwrap().success());
+    if is_root() {
+        give_to_nobody(folder.path());
+    }
+    let file = folder.path().join("conclave.db");
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o444)).unwrap();
+    let service = by_ordinary_user(conclave(folder.path(), &["serve"], &OWN_DATABASE));
+    let (code, _, error) = run(service).await;
+    assert_ne!(code, 0);
+    let why = "the file conclave.db cannot be written: it belongs to the user ";
+    assert!(
+        error.contains(why) && error.contains("(mode 444)"),
+        "{error}"
+    );
+}
+
+#[tokio::test]
+async fn a_command_of_root_leaves_its_files_to_the_user_of_the_service() {
+    if !is_root() {
+        return;
+    }
+    let folder = TempDir::new().unwrap();
+    give_to_nobody(folder.path());
+    let database = ("DATABASE_URL", "sqlite://new/data/conclave.db");
+    let variables = [&OWN_DATABASE[..2], &[database]].concat();
+    let token = ["token", "create", "--name", "a", "--scope", "chat"];
+    for arguments in [&token[..], &["act", "roll 1d6"]] {
+        let (code, _, error) = run(conclave(folder.path(), arguments, &variables)).await;
+        assert_eq!(code, 0, "{error}");
+    }
+    let service = by_ordinary_user(conclave(folder.path(), &["serve"], &variables));
+    let log = Service::of(service).await.stop().await;
+    assert!(!log.contains("WARN"), "{log}");
 }
 
 #[tokio::test]

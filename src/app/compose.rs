@@ -5,7 +5,7 @@ use crate::attachments::{Bounds, Fetcher};
 use crate::committee::{Deps, Prompts, checkers};
 use crate::compute::Crashes;
 use crate::config::{Config, Database};
-use crate::journal::{PostgresStore, SqliteStore, Store};
+use crate::journal::{PostgresStore, SqliteStore, Store, leave_to_folder_owner};
 use crate::llm::{BreakerSettings, Registry};
 use crate::tools::Toolbox;
 #[cfg(feature = "local")]
@@ -41,7 +41,11 @@ pub(super) fn crashes(config: &Config) -> Crashes {
         Database::Postgres(_) => config.data_folder.clone(),
     };
     let path = folder.join(CRASHES_FILE);
+    let is_new = !path.exists();
     let opened = std::fs::create_dir_all(&folder).and_then(|()| Crashes::open(&path));
+    if is_new && opened.is_ok() {
+        leave_to_folder_owner(&path);
+    }
     opened.unwrap_or_else(|error| {
         let path = path.display();
         tracing::warn!(%path, %error, "a run that crashes the process will not be recognised");

@@ -34,7 +34,8 @@ impl App {
     /// of the database, because the run does too. Returns `None` if there is no such run.
     ///
     /// # Errors
-    /// [`journal::Error`] if the journal cannot be read for another reason, or for longer.
+    /// [`journal::Error`] if the journal cannot be read for another reason, or for longer, or if it is
+    /// damaged, so that no process can end the run.
     pub async fn finished(&self, run: RunId) -> Result<Option<Finished>, journal::Error> {
         let mut wake = self.process.wake.listen(run);
         let mut must_read = !self.runner.holds(run);
@@ -43,7 +44,10 @@ impl App {
             if must_read {
                 match self.read_end(run).await {
                     Ok(Read::Ended(finished)) => return Ok(finished),
-                    Ok(Read::Unended) => outage = Outage::default(),
+                    Ok(Read::Unended) => match self.runner.why_stuck(run).await {
+                        Some(damaged) => return Err(damaged),
+                        None => outage = Outage::default(),
+                    },
                     Err(error) if outage.may_end(&error, self.max_outage()) => {}
                     Err(error) => return Err(error),
                 }
@@ -97,7 +101,7 @@ impl App {
     }
 
     /// Streams the run's entries after `after`, and then new ones until the run ends. Waits while the
-    /// database is lost.
+    /// database is lost, unless it is damaged.
     pub fn follow(
         self: &Arc<Self>,
         run: RunId,
@@ -106,6 +110,7 @@ impl App {
         let (sender, receiver) = tokio::sync::mpsc::channel(8);
         let (store, wake) = (Arc::clone(&self.store), self.process.wake.clone());
         let (mut outage, max_outage) = (Outage::default(), self.max_outage());
+        let runner = self.runner.clone();
         self.runner.spawn_reader(async move {
             let mut wake = wake.listen(run);
             let mut after = after;
@@ -131,6 +136,10 @@ impl App {
                 let is_read = |row: RunRow| row.state.is_terminal() && after >= row.head_seq;
                 if (store.run(run).await).is_ok_and(|row| row.is_none_or(is_read)) {
                     // No entry can follow: the caller has already read the last one.
+                    return;
+                }
+                if let Some(damaged) = runner.why_stuck(run).await {
+                    let _ = sender.send(Err(damaged)).await;
                     return;
                 }
                 tokio::select! {

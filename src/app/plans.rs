@@ -106,6 +106,16 @@ impl App {
         focus: EvidenceFocus,
         ids: RequestIds,
     ) -> Result<RunId, Rejected> {
+        let planned = self.take_plan_on(input, focus, ids).await;
+        planned.map_err(count)
+    }
+
+    async fn take_plan_on(
+        &self,
+        input: ActionInput,
+        focus: EvidenceFocus,
+        ids: RequestIds,
+    ) -> Result<RunId, Rejected> {
         let (question, focus, evidence) = self.plan_request(input, focus).await?;
         let workspace = self.tools()?.workspace_path();
         let fixed = self.plan_key(&question, &workspace, &focus, &evidence);
@@ -142,7 +152,8 @@ impl App {
         input: ActionInput,
         focus: EvidenceFocus,
     ) -> Result<Quote, Rejected> {
-        let (question, focus, evidence) = self.plan_request(input, focus).await?;
+        let request = self.plan_request(input, focus).await;
+        let (question, focus, evidence) = request.map_err(count)?;
         let (deps, cap) = (&self.committee, self.config.policy.tools_max);
         let priced = || tools::quote(deps, &question.message, &focus, &evidence, cap);
         let quote = self.compute(priced).await;
@@ -158,8 +169,8 @@ impl App {
         let toolbox = self.tools()?;
         let limits = &self.config.policy.limits;
         let parsed = ActionRequest::parse(input, limits, &self.committee.secrets)
-            .map_err(|problems| count(Rejected::Invalid(problems)))?;
-        check_focus(&focus).map_err(|problems| count(Rejected::Invalid(problems)))?;
+            .map_err(Rejected::Invalid)?;
+        check_focus(&focus).map_err(Rejected::Invalid)?;
         let file = focus.file.map(|file| {
             let file = toolbox.relative(&self.redacted(&file));
             file.map_err(|why| invalid("/file", &why))
@@ -286,6 +297,15 @@ impl App {
         plan: RunId,
         given: Authorization,
     ) -> Result<AuthorizeOutcome, Rejected> {
+        let authorized = self.take_authorization_on(plan, given).await;
+        authorized.map_err(count)
+    }
+
+    async fn take_authorization_on(
+        &self,
+        plan: RunId,
+        given: Authorization,
+    ) -> Result<AuthorizeOutcome, Rejected> {
         let toolbox = self.tools()?;
         let closed = |why| Err(Rejected::PlanClosed(why));
         require_fitting(&given)?;
@@ -364,6 +384,16 @@ impl App {
     /// # Errors
     /// As [`App::authorize`].
     pub async fn undo(
+        &self,
+        execution: RunId,
+        source: Source,
+        user: User,
+    ) -> Result<RunId, Rejected> {
+        let undone = self.take_undo_on(execution, source, user).await;
+        undone.map_err(count)
+    }
+
+    async fn take_undo_on(
         &self,
         execution: RunId,
         source: Source,
@@ -528,7 +558,7 @@ fn ids(plan: &ToolPlan) -> Vec<String> {
 
 /// Rejects a request for one field.
 fn invalid(pointer: &str, detail: &str) -> Rejected {
-    count(Rejected::Invalid(vec![FieldProblem::new(pointer, detail)]))
+    Rejected::Invalid(vec![FieldProblem::new(pointer, detail)])
 }
 
 /// Returns the question of the execution: the plan's request by its own user.

@@ -7,9 +7,9 @@ use std::path::PathBuf;
 use clap::Args;
 use jiff::Timestamp;
 
-use super::backup::private_file;
 use super::exit::{Done, Exit, fail};
 use super::local::open;
+use super::new_file::NewFile;
 use super::printable::escaped_json;
 use crate::config::Env;
 use crate::domain::{RunId, counted};
@@ -46,18 +46,16 @@ pub(super) async fn run(env: &Env, arguments: ExportArguments) -> Done {
         limit: PAGE,
         ..RunFilter::default()
     };
-    let file = arguments.output;
+    let file = arguments.output.as_deref().map(NewFile::create);
+    let file = file.transpose()?;
     let output: Box<dyn Write> = match &file {
         None => Box::new(std::io::stdout().lock()),
-        Some(path) => Box::new(private_file(path)?),
+        Some(file) => Box::new(file.writer()?),
     };
     let result = write(&*store, filter, &mut BufWriter::new(output)).await;
-    if let (Err(_), Some(path)) = (&result, &file) {
-        // A part of an export is of no use, and it would block the next attempt.
-        let _ = std::fs::remove_file(path);
-    }
     match result {
         Ok(written) => {
+            file.map_or(Ok(()), NewFile::finish)?;
             tell!("exported {}", counted(written.runs, "run", "runs"));
             if written.unfinished > 0 {
                 let (one, several) = ("run in flight was", "runs in flight were");

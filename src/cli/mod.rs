@@ -24,6 +24,7 @@ mod init;
 mod input;
 mod learned;
 mod local;
+mod new_file;
 mod output;
 mod plan;
 mod plan_text;

@@ -36,6 +36,7 @@ pub(super) async fn run(env: &Env, arguments: RestoreArguments) -> Done {
             RestoreError::Damaged(_) => Exit::Altered,
             RestoreError::InUse
             | RestoreError::NotEmpty
+            | RestoreError::LogAlone
             | RestoreError::Same
             | RestoreError::NotABackup(_)
             | RestoreError::Newer { .. } => Exit::Refused,
@@ -57,6 +58,12 @@ pub(super) async fn run(env: &Env, arguments: RestoreArguments) -> Done {
     say(format_args!("restored {database}: {runs}{verified}"));
     if let Some(former) = done.former {
         say(format_args!("the former database is {}", former.display()));
+    }
+    if let Some(log) = done.former_log {
+        say(format_args!(
+            "the log of the former database is {}",
+            log.display()
+        ));
     }
     if done.damaged.is_empty() {
         return Ok(());

@@ -105,7 +105,8 @@ pub(super) trait Database: Send + Sync {
     /// Searches memories. `$1` to `$3`: the owner, `$4`: [`Database::memory_query`], `$5`: how many.
     const MEMORIES: &'static str;
 
-    /// Searches learned answers. Parameters as for [`Database::MEMORIES`].
+    /// Searches learned answers. Parameters as for [`Database::MEMORIES`]; `$6`: the words of a
+    /// question that comes first. The rank alone does not put it there.
     const LEARNED: &'static str;
 
     /// Returns the full-text query for one term of each word; `None` for no terms.

@@ -59,7 +59,9 @@ pub use records::{
     RunState, SheetRow, SpendingLimit, SpendingScope, StartOutcome, TokenRow,
 };
 pub use source::{PlanSource, SynthesisSource};
-pub use sqlite::{Existing, RestoreError, SqliteBounds, SqliteStore, restore};
+pub use sqlite::{
+    Existing, RestoreError, SqliteBounds, SqliteStore, leave_to_folder_owner, restore,
+};
 pub use store::{
     ActionStore, AdminStore, BackendStore, JournalStore, LearnedStore, RunReader, Store, TokenStore,
 };

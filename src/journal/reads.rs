@@ -222,6 +222,7 @@ impl<D: Database> LearnedStore for D {
     async fn learned_like(
         &self,
         scope: &Owner,
+        words: &str,
         terms: &[String],
         most: u32,
     ) -> Result<Vec<LearnedRow>, Error> {
@@ -229,7 +230,7 @@ impl<D: Database> LearnedStore for D {
             return Ok(vec![]);
         };
         let mut values = owner_values(scope);
-        values.extend([query.into(), i64::from(most).into()]);
+        values.extend([query.into(), i64::from(most).into(), words.into()]);
         let found = self.reader().await?.rows(D::LEARNED, values).await?;
         found.iter().map(rows::learned).collect()
     }

@@ -132,10 +132,12 @@ pub trait JournalStore: Send + Sync {
 #[async_trait]
 pub trait LearnedStore: Send + Sync {
     /// Returns at most `most` learned answers of a scope, without revoked ones, whose questions share
-    /// a term, the best match first. Terms consist of letters and digits.
+    /// a term, those with the same `words` first ([`search_words`](crate::domain::search_words)), then
+    /// the best match. Terms consist of letters and digits.
     async fn learned_like(
         &self,
         scope: &Owner,
+        words: &str,
         terms: &[String],
         most: u32,
     ) -> Result<Vec<LearnedRow>, Error>;

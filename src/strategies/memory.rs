@@ -6,7 +6,7 @@ use unicode_normalization::UnicodeNormalization as _;
 
 use super::learning;
 use super::strategy::Candidate;
-use crate::domain::{Question, ShownAnswer, search_terms};
+use crate::domain::{Question, ShownAnswer, search_terms, search_words};
 use crate::journal::{Error, LearnedRow, Store, learned_scope};
 use crate::text;
 
@@ -40,7 +40,8 @@ pub async fn find(store: &dyn Store, question: &Question) -> Result<Vec<LearnedR
         }
     }
     let scope = learned_scope(question);
-    match store.learned_like(&scope, &terms, MAX_FOUND).await {
+    let words = search_words(&question.message);
+    match store.learned_like(&scope, &words, &terms, MAX_FOUND).await {
         // A damaged answer must not keep the committee from the question.
         Err(error @ Error::Corrupt { .. }) => {
             tracing::error!(%error, "learned answers are left out");

@@ -2,6 +2,7 @@
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
+use std::time::Duration;
 
 use rusqlite::Connection;
 
@@ -299,14 +300,56 @@ async fn force_replaces_an_unreadable_database_and_its_log() {
         std::fs::read_to_string(format!("{}-wal", former.display())).unwrap(),
         "left by a crash"
     );
+}
 
-    // The database file is missing, but its write-ahead log is still there.
+#[tokio::test]
+async fn a_log_whose_database_is_missing_is_replaced_only_by_force_and_kept() {
+    let place = with_runs(1).await;
+    let backup = backup(&place).await;
     let empty = CommandLine::new().await;
     std::fs::create_dir(empty.path("data")).unwrap();
-    std::fs::write(empty.path("data/conclave.db-wal"), "left by a crash").unwrap();
-    assert_eq!(empty.run(&["restore", &backup]).await.0, 0);
-    assert_eq!(names(&empty), ["conclave.db", "conclave.db.owners"]);
-    assert_eq!(runs(&empty).await, expected);
+    let log = empty.path("data/conclave.db-wal");
+    std::fs::write(&log, "runs that no file has").unwrap();
+    for has_file in [false, true] {
+        if has_file {
+            std::fs::write(empty.path(DATABASE), "").unwrap();
+        }
+        let (code, _, error) = empty.run(&["restore", &backup]).await;
+        assert!(code == 4 && error.contains("its log is there"), "{error}");
+        assert!(log.exists());
+    }
+    std::fs::remove_file(empty.path(DATABASE)).unwrap();
+    let (code, out, error) = empty.run(&["restore", "--force", &backup]).await;
+    assert_eq!(code, 0, "{error}");
+    let kept = out.lines().nth(1).unwrap();
+    let kept = kept.strip_prefix("the log of the former database is ");
+    let kept = std::fs::read_to_string(empty.path(kept.unwrap())).unwrap();
+    assert_eq!(kept, "runs that no file has");
+    assert_eq!(names(&empty).len(), 3);
+    assert_eq!(runs(&empty).await, runs(&place).await);
+}
+
+#[tokio::test]
+async fn a_backup_that_is_killed_leaves_nothing_under_its_name() {
+    let place = with_runs(1).await;
+    let ballast = "CREATE TABLE ballast AS SELECT zeroblob(40000000) AS bytes";
+    change(&place.path(DATABASE), ballast);
+    let mut backup = place.command(&["backup", "backup.db"], &[]);
+    let mut backup = backup.spawn().unwrap();
+    let begun = || {
+        let files = std::fs::read_dir(place.folder.path()).unwrap();
+        let mut names = files.map(|file| file.unwrap().file_name().into_string().unwrap());
+        names.any(|name| name.starts_with("backup.db"))
+    };
+    while !begun() {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    backup.kill().await.unwrap();
+    assert!(!place.path("backup.db").exists());
+    let (code, _, error) = place.run(&["backup", "backup.db"]).await;
+    assert_eq!(code, 0, "{error}");
+    let (code, _, error) = place.run(&["backup", "backup.db"]).await;
+    assert!(code == 4 && error.contains("File exists"), "{error}");
 }
 
 #[tokio::test]

@@ -1,13 +1,16 @@
 //! Tests the SQLite database as a file: its permissions, its path, and limits of its size.
 
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{FileExt as _, PermissionsExt as _};
 use std::path::Path;
+use std::time::Duration;
 
 use conclave::journal::{RunFilter, RunReader as _, SqliteStore};
 use tempfile::TempDir;
+use tokio::process::Command;
 
+use crate::cli::run;
 use crate::support::process::{Service, conclave};
-use crate::support::{MockProvider, QUESTION, TestApp, chat, client, status_of};
+use crate::support::{Fault, MockProvider, QUESTION, TestApp, chat, client, status_of, until};
 
 fn rights(path: &Path) -> u32 {
     std::fs::metadata(path)
@@ -110,6 +113,17 @@ async fn no_new_file_is_made_beside_the_log_of_a_missing_one() {
     assert_eq!(other.runs(&all).await.unwrap().len(), 1);
 }
 
+/// Overwrites the first page of the table of entries.
+fn damage_entries(file: &Path) {
+    let raw = rusqlite::Connection::open(file).unwrap();
+    let root = "SELECT rootpage FROM sqlite_master WHERE name = 'entries'";
+    let page: u32 = raw.query_row(root, [], |row| row.get(0)).unwrap();
+    drop(raw);
+    let file = std::fs::File::options().write(true).open(file).unwrap();
+    file.write_all_at(&[0x5a; 4096], u64::from(page - 1) * 4096)
+        .unwrap();
+}
+
 #[tokio::test]
 async fn a_damaged_file_is_not_ready_and_nothing_is_promised() {
     let folder = TempDir::new().unwrap();
@@ -120,15 +134,7 @@ async fn a_damaged_file_is_not_ready_and_nothing_is_promised() {
     ];
     let mut created = conclave(folder.path(), &["act", "roll 1d6"], &variables);
     assert!(created.status().await.unwrap().success());
-    let file = folder.path().join("conclave.db");
-    let raw = rusqlite::Connection::open(&file).unwrap();
-    let root = "SELECT rootpage FROM sqlite_master WHERE name = 'entries'";
-    let page: u32 = raw.query_row(root, [], |row| row.get(0)).unwrap();
-    drop(raw);
-    let mut bytes = std::fs::read(&file).unwrap();
-    let start = (page as usize - 1) * 4096;
-    bytes[start..start + 4096].fill(0x5a);
-    std::fs::write(&file, bytes).unwrap();
+    damage_entries(&folder.path().join("conclave.db"));
     let service = Service::start(folder.path(), &variables).await;
     let act = client().post(format!("{}/api/act", service.url));
     let refused = act.json(&crate::act::said("u", "roll 1d6"));
@@ -138,6 +144,98 @@ async fn a_damaged_file_is_not_ready_and_nothing_is_promised() {
     let ready = client().get(format!("{}/ready", service.url));
     assert_eq!(status_of(ready).await, 503);
     service.stop().await;
+}
+
+#[tokio::test]
+async fn a_client_of_a_run_that_cannot_be_written_any_more_is_told() {
+    if crate::support::postgres::is_chosen() {
+        return;
+    }
+    let provider = MockProvider::start().await;
+    provider.on("*", Fault::Latency(Duration::from_millis(500)));
+    let app = TestApp::start(&provider).await;
+    app.app.keep_recovering();
+    let damage = async {
+        until(async || provider.state().in_flight > 0).await;
+        let file = app.folder.path().join("conclave.db");
+        let raw = rusqlite::Connection::open(&file).unwrap();
+        raw.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)")
+            .unwrap();
+        damage_entries(&file);
+        // Makes the other connections read their pages anew.
+        raw.execute_batch("CREATE TABLE changed (a)").unwrap();
+    };
+    let request = app
+        .post(&chat("ask", QUESTION))
+        .timeout(Duration::from_secs(30));
+    let (answer, ()) = tokio::join!(request.send(), damage);
+    let answer = answer.unwrap();
+    assert_eq!(answer.status(), 503);
+    let said = answer.text().await.unwrap();
+    assert!(said.contains("the file is damaged"), "{said}");
+}
+
+/// Returns a command that an ordinary user executes.
+fn by_ordinary_user(mut command: Command) -> Command {
+    if is_root() {
+        command.uid(NOBODY).gid(NOBODY);
+    }
+    command
+}
+
+fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
+const NOBODY: u32 = 65534;
+
+fn give_to_nobody(path: &Path) {
+    std::os::unix::fs::chown(path, Some(NOBODY), Some(NOBODY)).unwrap();
+}
+
+const OWN_DATABASE: [(&str, &str); 3] = [
+    ("ANTHROPIC_API_KEY", "k"),
+    ("CONCLAVE_BIND", "127.0.0.1:0"),
+    ("DATABASE_URL", "sqlite://conclave.db"),
+];
+
+#[tokio::test]
+async fn a_file_that_the_service_cannot_write_is_refused_before_it_listens() {
+    let folder = TempDir::new().unwrap();
+    let mut created = conclave(folder.path(), &["act", "roll 1d6"], &OWN_DATABASE);
+    assert!(created.status().await.unwrap().success());
+    if is_root() {
+        give_to_nobody(folder.path());
+    }
+    let file = folder.path().join("conclave.db");
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o444)).unwrap();
+    let service = by_ordinary_user(conclave(folder.path(), &["serve"], &OWN_DATABASE));
+    let (code, _, error) = run(service).await;
+    assert_ne!(code, 0);
+    let why = "the file conclave.db cannot be written: it belongs to the user ";
+    assert!(
+        error.contains(why) && error.contains("(mode 444)"),
+        "{error}"
+    );
+}
+
+#[tokio::test]
+async fn a_command_of_root_leaves_its_files_to_the_user_of_the_service() {
+    if !is_root() {
+        return;
+    }
+    let folder = TempDir::new().unwrap();
+    give_to_nobody(folder.path());
+    let database = ("DATABASE_URL", "sqlite://new/data/conclave.db");
+    let variables = [&OWN_DATABASE[..2], &[database]].concat();
+    let token = ["token", "create", "--name", "a", "--scope", "chat"];
+    for arguments in [&token[..], &["act", "roll 1d6"]] {
+        let (code, _, error) = run(conclave(folder.path(), arguments, &variables)).await;
+        assert_eq!(code, 0, "{error}");
+    }
+    let service = by_ordinary_user(conclave(folder.path(), &["serve"], &variables));
+    let log = Service::of(service).await.stop().await;
+    assert!(!log.contains("WARN"), "{log}");
 }
 
 #[tokio::test]

@@ -1,10 +1,12 @@
 //! The runs that this process executes.
 
+use std::sync::atomic::Ordering;
+
 use tokio_util::sync::CancellationToken;
 
 use super::Runner;
 use crate::domain::RunId;
-use crate::journal::{Accepted, Lease};
+use crate::journal::{Accepted, Error, Lease};
 use crate::llm::RunSlot;
 
 /// A run that this process has claimed.
@@ -44,6 +46,16 @@ impl Runner {
             run,
             cancel: self.cancellation(run),
         }
+    }
+
+    /// Returns why no process can end a run that does not execute here: a write found the database
+    /// damaged.
+    pub async fn why_stuck(&self, run: RunId) -> Option<Error> {
+        if self.holds(run) || !self.0.database_lost.load(Ordering::Relaxed) {
+            return None;
+        }
+        let lost = self.0.process.store.ready().await.err();
+        lost.filter(Error::is_damaged)
     }
 
     pub fn own_runs(&self) -> Vec<RunId> {

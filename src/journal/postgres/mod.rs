@@ -240,12 +240,13 @@ impl Database for PostgresStore {
     const LEARNED: &'static str = "
         (SELECT learned_answers.* FROM learned_answers, to_tsquery('english', $4) AS query
          WHERE words @@ query AND source = $1 AND guild_id = $2 AND user_id = $3 AND revoked = 0
-         ORDER BY ts_rank(words, query) DESC, learned_ms DESC LIMIT $5)
+         ORDER BY words_of = $6 DESC, ts_rank(words, query) DESC, learned_ms DESC LIMIT $5)
         UNION ALL
         (SELECT learned_answers.* FROM learned_answers, to_tsquery('simple', $4) AS query
          WHERE numnode(to_tsquery('english', $4)) = 0 AND to_tsvector('simple', words_of) @@ query
            AND source = $1 AND guild_id = $2 AND user_id = $3 AND revoked = 0
-         ORDER BY ts_rank(to_tsvector('simple', words_of), query) DESC, learned_ms DESC LIMIT $5)";
+         ORDER BY words_of = $6 DESC, ts_rank(to_tsvector('simple', words_of), query) DESC, learned_ms DESC
+         LIMIT $5)";
 
     fn memory_query(_owner: &Owner, words: &[Vec<String>]) -> Option<String> {
         // Keeps only letters and digits, so that a term cannot contain an operator of the query

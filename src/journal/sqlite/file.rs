@@ -1,6 +1,7 @@
-//! Checks of the database file: private to its owner, not replaced, enough free space.
+//! Checks of the database file: private to its owner, writable, not replaced, enough free space.
 
-use std::fs::{OpenOptions, Permissions};
+use std::fs::{File, OpenOptions, Permissions};
+use std::io::ErrorKind;
 use std::os::unix::fs::{
     DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _,
 };
@@ -34,36 +35,93 @@ pub(super) struct DatabaseFile {
     damaged: AtomicBool,
 }
 
-/// Fails if the file is missing beside its log. A new file would make the log useless, which may have
-/// what is not in the old one yet.
+/// True if the file is missing or empty beside its log, which may have what no file has.
+pub(super) fn is_log_alone(path: &Path) -> bool {
+    let bytes = |path: &Path| std::fs::metadata(path).map_or(0, |it| it.len());
+    bytes(path) == 0 && bytes(&beside(path, "-wal")) > 0
+}
+
+/// Fails if the log is alone. A new file would make it useless.
 pub(super) fn refuse_orphan(path: &Path) -> Result<(), Error> {
-    let has_log = || std::fs::metadata(beside(path, "-wal")).is_ok_and(|log| log.len() > 0);
-    if path.exists() || !has_log() {
+    if !is_log_alone(path) {
         return Ok(());
     }
-    let why = "its file is missing, but its log is there (its name ends with -wal): put the file back, or delete \
-               the log if the file is lost";
+    let why = "its file is missing or empty, but its log is there (its name ends with -wal): put the file back, \
+               or delete the log if the file is lost";
     Err(Error::Unavailable(why.into()))
 }
 
 /// Creates the file and its folder if they are missing. Removes the permissions of group and others
 /// from the file and its log.
+///
+/// # Errors
+/// [`Error::Unavailable`] if the file cannot be written. SQLite would open it to read only.
 pub(super) fn prepare(path: &Path) -> Result<(), Error> {
-    let refused = |what: &str, e: &std::io::Error| {
-        Error::Unavailable(format!("cannot make {what}: {}", e.kind()).into())
-    };
-    make_folder(folder_of(path)).map_err(|e| refused("the folder of the database", &e))?;
-    // SQLite creates its log with the mode of the database. If the file cannot be opened, SQLite
-    // reports it.
-    let _ = OpenOptions::new()
-        .create(true)
-        .append(true)
-        .mode(PRIVATE_FILE)
-        .open(path);
+    let folder = folder_of(path);
+    make_folder(folder).map_err(unwritable(folder, "cannot make the folder of the database"))?;
+    // SQLite creates its log with the mode and the owner of the database.
+    open_private(path).map_err(unwritable(path, "cannot open its file"))?;
     for suffix in ["", "-wal", "-shm"] {
         make_private(&beside(path, suffix), PRIVATE_FILE);
     }
     Ok(())
+}
+
+/// Opens a file to append to it. Creates it if it is missing, readable only by its owner.
+pub(super) fn open_private(path: &Path) -> std::io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.append(true).mode(PRIVATE_FILE);
+    match options.clone().create_new(true).open(path) {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => options.create(true).open(path),
+        made => {
+            let made = made?;
+            leave_to_folder_owner(path);
+            Ok(made)
+        }
+    }
+}
+
+/// Gives a new file or folder to the owner of the folder that it is in, if root made it. A command of
+/// root thus leaves its files to the user of the service.
+pub fn leave_to_folder_owner(made: &Path) {
+    let given = std::fs::symlink_metadata(made).and_then(|it| {
+        let owner = std::fs::metadata(folder_of(made))?;
+        if it.uid() == 0 && (it.uid(), it.gid()) != (owner.uid(), owner.gid()) {
+            std::os::unix::fs::lchown(made, Some(owner.uid()), Some(owner.gid()))?;
+        }
+        Ok(())
+    });
+    if let Err(error) = given {
+        tracing::warn!(%error, "cannot set the owner of a file of the database");
+    }
+}
+
+/// Describes why a file or folder cannot be written. Names the one that forbids it, and its owner.
+pub(super) fn unwritable(path: &Path, failed: &str) -> impl FnOnce(std::io::Error) -> Error {
+    move |error| {
+        let known = path.ancestors().find_map(|it| {
+            let it = if it.as_os_str().is_empty() {
+                Path::new(".")
+            } else {
+                it
+            };
+            Some((it, std::fs::metadata(it).ok()?))
+        });
+        let why = match (error.kind(), known) {
+            (ErrorKind::PermissionDenied, Some((it, meta))) => {
+                let kind = if meta.is_dir() { "folder" } else { "file" };
+                let name = it.file_name().unwrap_or(it.as_os_str()).to_string_lossy();
+                let (owner, mode) = (meta.uid(), meta.mode() & 0o777);
+                let me = rustix::process::geteuid().as_raw();
+                format!(
+                    "the {kind} {name} cannot be written: it belongs to the user {owner} (mode {mode:o}), and this \
+                     process runs as the user {me}"
+                )
+            }
+            (kind, _) => format!("{failed}: {kind}"),
+        };
+        Error::Unavailable(why.into())
+    }
 }
 
 /// Returns the path of a file with a suffix at its name.
@@ -80,12 +138,21 @@ pub(super) fn folder_of(file: &Path) -> &Path {
         .unwrap_or(Path::new("."))
 }
 
-/// Creates a folder that only its owner can enter. Does not change an existing folder.
+/// Creates a folder that only its owner can enter, and those that it is in. Does not change existing
+/// ones.
 pub(super) fn make_folder(folder: &Path) -> std::io::Result<()> {
-    std::fs::DirBuilder::new()
-        .recursive(true)
+    if folder.is_dir() {
+        return Ok(());
+    }
+    make_folder(folder_of(folder))?;
+    match std::fs::DirBuilder::new()
         .mode(PRIVATE_FOLDER)
         .create(folder)
+    {
+        // Another process made it.
+        Err(_) if folder.is_dir() => Ok(()),
+        made => made.map(|()| leave_to_folder_owner(folder)),
+    }
 }
 
 /// As [`make_folder`], but also makes an existing folder private.

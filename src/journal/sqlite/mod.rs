@@ -30,6 +30,7 @@ use owners::{LockFile, Owners};
 use readers::{Readers, blocking};
 use writer::Writer;
 
+pub use file::leave_to_folder_owner;
 pub use restore::{Existing, RestoreError, restore};
 
 /// How long a read on the calling thread waits for a lock. Readers of this log wait for no writer, but
@@ -285,7 +286,8 @@ impl Database for SqliteStore {
         FROM learned_words JOIN learned_answers ON learned_answers.id = learned_words.rowid
         WHERE learned_words MATCH $4 AND learned_answers.source = $1 AND learned_answers.guild_id = $2
           AND learned_answers.user_id = $3 AND learned_answers.revoked = 0
-        ORDER BY bm25(learned_words, 0.0, 1.0), learned_answers.id DESC LIMIT $5";
+        ORDER BY learned_answers.words_of = $6 DESC, bm25(learned_words, 0.0, 1.0), learned_answers.id DESC
+        LIMIT $5";
 
     fn memory_query(owner: &Owner, words: &[Vec<String>]) -> Option<String> {
         // In quotes, a term is a word and never an operator of the query language.

@@ -2,11 +2,9 @@
 //! kernel releases the lock when the process ends, for any reason.
 
 use std::fs::{File, TryLockError};
-use std::io::ErrorKind;
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
-use super::file::{beside, make_private_folder};
+use super::file::{beside, make_private_folder, open_private, unwritable};
 use crate::journal::Error;
 
 /// Name of the lock file under which processes register and change the schema. No owner has this
@@ -29,9 +27,9 @@ impl LockFile {
     /// Waits for the lock. This takes milliseconds, or longer during a change of the schema.
     pub fn of(database: &Path) -> Result<Self, Error> {
         let folder = beside(database, ".owners");
-        let lock = make_private_folder(&folder)
-            .and_then(|()| locked(&folder.join(LOCK)))
-            .map_err(unregistered)?;
+        let file = folder.join(LOCK);
+        let lock = make_private_folder(&folder).and_then(|()| locked(&file));
+        let lock = lock.map_err(unregistered(&file))?;
         Ok(Self {
             folder,
             _lock: lock,
@@ -41,15 +39,16 @@ impl LockFile {
     /// True if another process has the database open. No further process can open it while this
     /// lock exists.
     pub fn in_use(&self) -> Result<bool, Error> {
-        for file in std::fs::read_dir(&self.folder).map_err(unregistered)? {
-            let file = file.map_err(unregistered)?;
+        for file in std::fs::read_dir(&self.folder).map_err(unregistered(&self.folder))? {
+            let file = file.map_err(unregistered(&self.folder))?;
             if file.file_name() == LOCK {
                 continue;
             }
-            match File::open(file.path()).map_err(unregistered)?.try_lock() {
+            let path = file.path();
+            match File::open(&path).map_err(unregistered(&path))?.try_lock() {
                 Ok(()) => {}
                 Err(TryLockError::WouldBlock) => return Ok(true),
-                Err(TryLockError::Error(error)) => return Err(unregistered(error)),
+                Err(TryLockError::Error(error)) => return Err(unregistered(&path)(error)),
             }
         }
         Ok(false)
@@ -57,31 +56,20 @@ impl LockFile {
 }
 
 fn locked(path: &Path) -> std::io::Result<File> {
-    let file = File::options()
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .mode(0o600)
-        .open(path)?;
+    let file = open_private(path)?;
     file.lock()?;
     Ok(file)
 }
 
-#[allow(clippy::needless_pass_by_value, reason = "for map_err")]
-fn unregistered(error: std::io::Error) -> Error {
-    let why = match error.kind() {
-        ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
-            "the folder of its file cannot be written".to_owned()
-        }
-        kind => format!("cannot register beside its file: {kind}"),
-    };
-    Error::Unavailable(why.into())
+fn unregistered(path: &Path) -> impl FnOnce(std::io::Error) -> Error {
+    unwritable(path, "cannot register beside its file")
 }
 
 impl Owners {
     /// Registers this process, in the folder next to the database file.
     pub fn register(file: LockFile, owner: &str) -> Result<Self, Error> {
-        let lock = locked(&file.folder.join(owner)).map_err(unregistered)?;
+        let path = file.folder.join(owner);
+        let lock = locked(&path).map_err(unregistered(&path))?;
         Ok(Self {
             folder: file.folder,
             me: owner.to_owned(),

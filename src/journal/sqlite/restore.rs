@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use rusqlite::{Connection, ErrorCode};
 
 use super::connection::SqliteConnection;
-use super::file::{beside, folder_of};
+use super::file::{beside, folder_of, is_log_alone, make_folder};
 use super::owners::LockFile;
 use super::{INTEGRITY, SqliteStore, faults, migrate};
 use crate::journal::database::{Columns as _, Database as _};
@@ -44,6 +44,8 @@ pub struct Restoration {
     pub damaged: Vec<String>,
     /// The former database's new path.
     pub former: Option<PathBuf>,
+    /// The new path of the former database's log, if its file was missing.
+    pub former_log: Option<PathBuf>,
 }
 
 /// Why nothing was restored. The database is unchanged.
@@ -55,6 +57,11 @@ pub enum RestoreError {
         "the database has data; with --force it is kept beside the restored one, under a name with the date"
     )]
     NotEmpty,
+    #[error(
+        "the database's file is missing or empty, but its log is there and may have runs: put the file back; \
+         with --force the log is kept under a name with the date"
+    )]
+    LogAlone,
     #[error("this is the database itself, not a backup of it")]
     Same,
     /// SQLite rejects the file, or the verification of a run fails.
@@ -86,7 +93,7 @@ pub fn restore(
 ) -> Result<Restoration, RestoreError> {
     standalone(backup, database)?;
     let folder = folder_of(database);
-    std::fs::create_dir_all(folder).map_err(at(folder))?;
+    make_folder(folder).map_err(at(folder))?;
     let lock = LockFile::of(database)?;
     if lock.in_use()? {
         return Err(RestoreError::InUse);
@@ -94,6 +101,7 @@ pub fn restore(
     let contents = contents(database)?;
     let former = match (contents, existing) {
         (Contents::Nothing, _) => None,
+        (Contents::Log, Existing::Refuse) => return Err(RestoreError::LogAlone),
         (_, Existing::Refuse) => return Err(RestoreError::NotEmpty),
         (_, Existing::Keep(time)) => Some(beside(
             database,
@@ -109,14 +117,21 @@ pub fn restore(
             damaged.join("; ")
         )));
     }
-    if contents != Contents::Unreadable && database.exists() {
+    let has_file = contents != Contents::Log && database.exists();
+    if has_file && contents != Contents::Unreadable {
         alone(database)?;
     }
+    if let Some(former) = former.as_ref().filter(|_| has_file) {
+        // A second name, so that a database exists at every moment.
+        std::fs::hard_link(database, former).map_err(at(former))?;
+    }
     copy.put_in_place(database, former.as_deref())?;
+    let log = |former: &PathBuf| beside(former, "-wal");
     Ok(Restoration {
         runs,
         damaged,
-        former,
+        former_log: former.as_ref().filter(|_| !has_file).map(log),
+        former: former.filter(|_| has_file),
     })
 }
 
@@ -148,11 +163,16 @@ enum Contents {
     /// There is no file, or all its tables are empty.
     Nothing,
     Readable,
+    /// There is only its log.
+    Log,
     /// It is kept together with its log. It must not be opened, since SQLite would remove the log.
     Unreadable,
 }
 
 fn contents(database: &Path) -> Result<Contents, RestoreError> {
+    if is_log_alone(database) {
+        return Ok(Contents::Log);
+    }
     match std::fs::metadata(database) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Contents::Nothing),
         Err(error) => return Err(at(database)(error)),
@@ -287,15 +307,11 @@ impl Copy {
         Ok(copy)
     }
 
-    /// Renames the copy to the database. The former database gets a second name first, so that a
-    /// database exists at every moment.
+    /// Renames the copy to the database, and the former database's log to the name of `former`.
     fn put_in_place(self, database: &Path, former: Option<&Path>) -> Result<(), RestoreError> {
         File::open(&self.path)
             .and_then(|file| file.sync_all())
             .map_err(at(&self.path))?;
-        if let Some(former) = former {
-            std::fs::hard_link(database, former).map_err(at(former))?;
-        }
         for companion in COMPANIONS {
             let stale = beside(database, companion);
             let result = match former {

@@ -364,6 +364,23 @@ async fn plans_are_off_without_a_workspace() {
     hold(refused, 404, "/type", "urn:conclave:problem:tools-off");
 }
 
+#[tokio::test]
+async fn a_refused_plan_is_counted_once() {
+    let bench = Bench::new().await;
+    bench.proposes("READ", &[read("src/lib.rs")], &[]);
+    let plan = bench.planned("Show it").await;
+    assert_eq!(bench.post("/api/plans", &asks(" ")).await.0, 422);
+    let mut eve = authorizes("plan");
+    eve["user"]["id"] = json!("eve");
+    assert_eq!(bench.authorized(&plan, &eve).await.0, 404);
+    let metrics = bench.app.request("GET", "/metrics").send().await.unwrap();
+    let metrics = metrics.text().await.unwrap();
+    for reason in ["invalid", "no_such_plan"] {
+        let line = format!("conclave_refused_total{{reason=\"{reason}\"}} 1\n");
+        assert!(metrics.contains(&line), "{reason}: {metrics}");
+    }
+}
+
 #[test]
 fn steps_in_older_journals_are_read() {
     let old = json!({ "stepId": "s", "tool": "file_read", "ok": true });

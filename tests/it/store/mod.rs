@@ -2,6 +2,7 @@
 
 mod archives;
 mod crowd;
+mod learned;
 mod sqlite_file;
 mod story;
 

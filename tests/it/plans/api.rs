@@ -285,6 +285,31 @@ async fn a_changed_plan_is_checked_again_and_journaled() {
 }
 
 #[tokio::test]
+async fn an_execution_names_the_model_that_gave_its_plan() {
+    let root = folder(&[("src/lib.rs", LIB)]);
+    let fallback = json!({ "provider": "anthropic", "model": "MASTER_MODEL", "maxTokens": 1000 });
+    let master = json!({ "provider": "anthropic", "model": "EDITOR_MODEL", "maxTokens": 1000,
+                         "fallback": fallback });
+    let setup = Setup::default()
+        .env("TOOLS_WORKSPACE", root.path().to_str().unwrap())
+        .env("EDITOR_MODEL", "claude-opus-5-5")
+        .set("/policy/retry/attempts", json!(1))
+        .set("/models/roles/master", master);
+    let bench = Bench::of(root, setup).await;
+    bench.proposes("READ", &[read("src/lib.rs")], &[]);
+    bench.explains("tool_explain", "src/lib.rs was read.");
+    bench.provider.on("tool_plan", Fault::Status(529)).times(1);
+    let (plan, execution) = bench.executed("Show it").await;
+    let calls = plan["budget"]["calls"].as_array().unwrap();
+    assert_eq!(
+        (calls.len(), &calls[0]["model"]),
+        (2, &json!("claude-opus-5-5"))
+    );
+    assert_eq!(execution["prompt"]["model"], calls[1]["model"]);
+    assert_ne!(calls[0]["model"], calls[1]["model"]);
+}
+
+#[tokio::test]
 async fn a_cancelled_plan_is_closed_and_the_request_gets_another() {
     let bench = Bench::new().await;
     bench.proposes("MUTATE", &[create("s", "a.txt")], &[]);

@@ -1,6 +1,7 @@
 //! The API of plans beside the acceptance criteria: undo, prices, single steps, changed plans.
 
 use std::collections::BTreeSet;
+use std::os::unix::fs::PermissionsExt as _;
 use std::time::Duration;
 
 use conclave::app::open_store;
@@ -8,13 +9,14 @@ use conclave::config::Database;
 use conclave::domain::Scope;
 use conclave::journal::{Event, Explained, StepChanges, StepFinished};
 use serde_json::{Value, json};
+use tempfile::TempDir;
 
 use crate::access::token;
 use crate::openapi;
 use crate::support::app::database_of;
 use crate::support::{Fault, Setup, TestApp, app, status_of, until};
 
-use super::{Bench, LIB, ada, asks, authorizes, create, folder, hold, read, step};
+use super::{Bench, LIB, ada, asks, authorizes, create, folder, hold, put, read, step};
 
 #[tokio::test]
 async fn an_execution_is_taken_back_once_and_only_if_nothing_changed_since() {
@@ -282,6 +284,56 @@ async fn a_changed_plan_is_checked_again_and_journaled() {
     assert_eq!(execution["proposed"]["steps"], view["plan"]["steps"]);
     let path = format!("/api/plans/{}", view["planId"].as_str().unwrap());
     hold(bench.app.get(&path).await, 200, "/modified/by", "Ada (u1)");
+}
+
+/// Returns a bench in whose project `splice` is this script of a shell.
+async fn with_splice(script: &str) -> (Bench, TempDir) {
+    let programs = folder(&[("splice", &format!("#!/bin/sh\n{script}\n"))]);
+    let mode = std::fs::Permissions::from_mode(0o755);
+    std::fs::set_permissions(programs.path().join("splice"), mode).unwrap();
+    let path = format!("{}:/usr/bin:/bin", programs.path().display());
+    let names = |file: &str| json!({ "steps": [{ "file": file, "with": "new.rs" }] }).to_string();
+    let project = folder(&[
+        ("Cargo.toml", super::project::MANIFEST),
+        ("src/lib.rs", LIB),
+        ("new.rs", "pub fn one() {}\n"),
+        ("plan.json", &names("src/lib.rs")),
+        ("other.json", &names("new.rs")),
+    ]);
+    (
+        Bench::with(project, &[("PATH".to_owned(), path)]).await,
+        programs,
+    )
+}
+
+#[tokio::test]
+async fn a_changed_splice_plan_changes_only_the_files_that_were_shown() {
+    let (bench, _programs) = with_splice("echo done").await;
+    bench.proposes("READ", &[read("src/lib.rs")], &[]);
+    bench.explains("tool_explain", "splice_plan ran.");
+    let view = bench.planned("Mend it").await;
+    let splice = step("mine", "splice_plan", &json!({ "file": "plan.json" }));
+    let mut body = authorizes("check");
+    body["plan"] =
+        json!({ "plan_id": "", "intent": "MUTATE", "steps": [splice], "evidence_referenced": [] });
+    let (_, checked) = bench.authorized(&view, &body).await;
+    let shown = json!([{ "stepId": "mine", "paths": ["src/lib.rs"] }]);
+    assert_eq!(checked["changes"], shown, "{checked}");
+    (body["mode"], body["changes"]) = (json!("modified"), shown);
+    let root = bench.folder.path();
+    let named = bench.content("plan.json");
+    put(root, "plan.json", &bench.content("other.json"));
+    let refused = bench.authorized(&view, &body).await;
+    let why = "Precondition failed: the plan now changes other files than were shown: new.rs";
+    hold(refused, 200, "/rejection/message", why);
+    put(root, "plan.json", &named);
+    let done = bench.authorized(&view, &body).await;
+    hold(done, 200, "/execution/state", "completed");
+    let body = json!({ "changes": [], "mode": "plan", "source": "http", "user": { "id": "u1", "name": "Ada" } });
+    let refused = bench
+        .authorized(&bench.planned("Show it").await, &body)
+        .await;
+    hold(refused, 422, "/errors/0/pointer", "/changes");
 }
 
 #[tokio::test]

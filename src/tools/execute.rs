@@ -134,7 +134,7 @@ async fn perform(
         before: before.clone(),
     };
     run.store(Event::StepStarted(started)).await?;
-    let result = step.run().await;
+    let result = step.run(&before).await;
     // An operation that hangs may still take effect.
     let in_doubt = matches!(&result, Err(error) if error.kind == FailureKind::Unfinished);
     let (changed, _) = compared(step, before, result.is_ok()).await;

@@ -85,13 +85,15 @@ pub fn elsewhere(run: &RunContext, step_id: &str, tool: &str) -> StepFinished {
 
 /// Reports a step that began and has no recorded end, with the state of its files.
 pub async fn doubted(step: &Step, before: Vec<FileBefore>) -> StepFinished {
-    let paths: Vec<String> = before.iter().map(|it| it.path.clone()).collect();
+    let files = before.clone();
     // Another execution may be writing in the same folder.
     let lock = step.call.toolbox.lock_workspace().await;
     let cleaned = step.call.blocking(move |call| {
-        paths
-            .iter()
-            .for_each(|path| call.workspace().remove_unfinished(path));
+        for FileBefore { path, content } in &files {
+            for text in content.iter().chain(call.arguments.get("contents")) {
+                call.workspace().remove_unfinished(path, text);
+            }
+        }
         Ok(())
     });
     // What is left of a write is no content of the step.

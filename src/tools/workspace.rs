@@ -202,6 +202,17 @@ impl Workspace {
         Ok(changed(&path, old, new))
     }
 
+    /// Puts the content of a file back, whatever a program left there.
+    pub fn put_back(&self, path: &str, old: &str) -> Result<(), ToolError> {
+        self.refuse_links(split(path).0)?;
+        let found = self.dir.symlink_metadata(path).ok();
+        let mode = found
+            .filter(Metadata::is_file)
+            .map_or(0o644, |it| it.mode());
+        let written = self.write(path, Some(mode), None, old);
+        written.map_err(|error| ToolError::io(path, "write", error))
+    }
+
     /// Writes a new file, which replaces the one with this mode, if there is one. It is complete when
     /// it gets its name. Fails if the `old` content, if given, is no longer there.
     fn write(

@@ -336,6 +336,40 @@ async fn a_changed_splice_plan_changes_only_the_files_that_were_shown() {
     hold(refused, 422, "/errors/0/pointer", "/changes");
 }
 
+/// What an undo could not replace is put back at once.
+#[tokio::test]
+async fn a_program_that_leaves_no_text_file_loses_no_content() {
+    let arguments = json!({ "file": "src/lib.rs", "symbol": "one", "with": "new.rs" });
+    for (script, why) in [
+        (
+            "head -c 2000000 /dev/zero | tr '\\0' x > src/lib.rs",
+            "file 'src/lib.rs' has 2000000 bytes",
+        ),
+        (
+            "printf '\\000\\377' > src/lib.rs",
+            "file 'src/lib.rs' is not UTF-8 text",
+        ),
+        (
+            "ln -sf ../new.rs src/lib.rs",
+            "'src/lib.rs' goes through the symbolic link",
+        ),
+    ] {
+        let (bench, _programs) = with_splice(script).await;
+        bench.proposes("MUTATE", &[step("s", "splice_patch", &arguments)], &[]);
+        bench.explains("tool_explain", "splice_patch failed.");
+        let (_, execution) = bench.executed("Mend it").await;
+        let error = execution["steps"][0]["error"].as_str().unwrap();
+        assert!(
+            error.starts_with(&format!("splice_patch failed: {why}")),
+            "{error}"
+        );
+        assert!(error.ends_with("; its old content was put back"), "{error}");
+        assert_eq!(bench.content("src/lib.rs"), LIB);
+        let found = std::fs::symlink_metadata(bench.folder.path().join("src/lib.rs"));
+        assert!(found.unwrap().is_file());
+    }
+}
+
 #[tokio::test]
 async fn an_execution_names_the_model_that_gave_its_plan() {
     let root = folder(&[("src/lib.rs", LIB)]);

@@ -15,7 +15,7 @@ use crate::journal::{
     RunState, StepChanges, ToolSubmission, Transcript,
 };
 use crate::tools::answers::{AuthorizeMode, ExecutionState, ExecutionView, PlanState, PlanView};
-use crate::tools::validate::validate;
+use crate::tools::validate::{changes_others, validate};
 use crate::tools::view;
 use crate::tools::{self, Tool, Toolbox};
 
@@ -42,6 +42,11 @@ pub struct Authorization {
     #[serde(default)]
     #[schemars(with = "ToolPlan")]
     plan: Option<ToolPlan>,
+    /// With the mode `modified`: the changes that the user was shown, as `check` answered them. The plan
+    /// is rejected if it would change other files now.
+    #[serde(default)]
+    #[schemars(with = "Vec<StepChanges>")]
+    changes: Option<Vec<StepChanges>>,
 }
 
 /// What became of an authorization.
@@ -344,7 +349,8 @@ impl App {
             }
             AuthorizeMode::Modified | AuthorizeMode::Check => {
                 let changed = given.plan.ok_or_else(|| invalid("/plan", "is missing"))?;
-                if let Some(rejection) = self.change(&mut authorized, changed).await? {
+                let shown = given.changes;
+                if let Some(rejection) = self.change(&mut authorized, changed, shown).await? {
                     return Ok(AuthorizeOutcome::Refused(rejection));
                 }
                 if given.mode == AuthorizeMode::Check {
@@ -363,6 +369,7 @@ impl App {
         &self,
         authorized: &mut Authorized,
         changed: ToolPlan,
+        shown: Option<Vec<StepChanges>>,
     ) -> Result<Option<Box<Rejection>>, Rejected> {
         let plan_id = authorized.plan.to_string();
         let changed = tools::completed(ToolPlan { plan_id, ..changed });
@@ -371,7 +378,10 @@ impl App {
         let toolbox = self.tools()?;
         let check = || validate(&authorized.content, &authorized.evidence, &toolbox);
         match self.compute(check).await {
-            Ok(changes) => authorized.changes = changes,
+            Ok(changes) => match shown.filter(|shown| *shown != changes) {
+                Some(_) => return Ok(Some(changes_others(&changes))),
+                None => authorized.changes = changes,
+            },
             Err(rejection) => return Ok(Some(rejection)),
         }
         authorized.mode = AuthorizationMode::Modified;
@@ -548,6 +558,9 @@ fn require_fitting(given: &Authorization) -> Result<(), Rejected> {
     }
     if given.plan.is_some() && !matches!(given.mode, Modified | Check) {
         return Err(invalid("/plan", "is for the modes modified and check only"));
+    }
+    if given.changes.is_some() && given.mode != Modified {
+        return Err(invalid("/changes", "is for the mode modified only"));
     }
     Ok(())
 }

@@ -229,15 +229,15 @@ impl Service<'_> {
                 Err(error) => format!("this is not a plan: {error}; m opens your text again"),
                 Ok(changed) if changed == plan.plan => "the plan is unchanged".to_owned(),
                 Ok(changed) => {
-                    let mut authorized =
-                        self.sent(plan, "check", &changed, edit.as_deref()).await?;
+                    let check = json!({ "mode": "check", "plan": changed });
+                    let mut authorized = self.sent(plan, check, edit.as_deref()).await?;
                     let mut why = "nothing was executed".to_owned();
                     if let Some(changes) = authorized.changes.take()
                         && confirmed(&changed, &changes).await?
                     {
-                        authorized = self
-                            .sent(plan, "modified", &changed, edit.as_deref())
-                            .await?;
+                        let all =
+                            json!({ "mode": "modified", "plan": changed, "changes": changes });
+                        authorized = self.sent(plan, all, edit.as_deref()).await?;
                     }
                     if let Some(execution) = authorized.execution {
                         return Ok(Some(execution));
@@ -258,11 +258,9 @@ impl Service<'_> {
     async fn sent(
         &self,
         plan: &PlanView,
-        mode: &str,
-        changed: &ToolPlan,
+        body: Value,
         text: Option<&str>,
     ) -> Result<AuthorizedBody, Exit> {
-        let body = json!({ "mode": mode, "plan": changed });
         match self.authorized(plan, body).await {
             Err(Exit::Refused) => Ok(AuthorizedBody::default()),
             Err(exit) => {

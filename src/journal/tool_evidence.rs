@@ -1,10 +1,14 @@
 //! Evidence of earlier tool steps, as aggregates over the journal. The statements are the same on
 //! both databases; the views that they read are in the migrations.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
+use tokio::sync::Mutex;
 
 use super::Error;
 use super::database::{Bound, Columns as _, Connection as _, Database};
@@ -13,24 +17,31 @@ use crate::domain::EvidenceFocus;
 /// The most rows of one query that a model is shown, and the most gaps of one row.
 const MAX_ROWS: i64 = 10;
 
+/// Held while evidence is gathered: the queries read all steps.
+static ONE_AT_A_TIME: Mutex<()> = Mutex::const_new(());
+
 /// Executions of each tool, how many of them succeeded, and whether the last one did.
-const Q1: &str = "SELECT s.tool AS name, COUNT(*) AS n, COUNT(CASE WHEN s.ok = 1 THEN 1 END) AS successes,
-        (SELECT l.ok FROM tool_steps l WHERE l.tool = s.tool ORDER BY l.at_ms DESC, l.run DESC, l.seq DESC LIMIT 1) AS good
-    FROM tool_steps s GROUP BY s.tool ORDER BY s.tool LIMIT $1";
+const Q1: &str = "SELECT tool AS name, COUNT(*) AS n, COUNT(CASE WHEN ok = 1 THEN 1 END) AS successes,
+        MAX(CASE WHEN nth = 1 THEN ok END) AS good
+    FROM (SELECT tool, ok, ROW_NUMBER() OVER (PARTITION BY tool ORDER BY at_ms DESC, run DESC, seq DESC) AS nth
+        FROM tool_steps) s
+    GROUP BY tool ORDER BY tool LIMIT $1";
 
 /// Failures of each tool, with the last error.
-const Q2: &str = "SELECT s.tool AS name, COUNT(*) AS n,
-        (SELECT l.error FROM tool_steps l WHERE l.tool = s.tool AND l.ok = 0 ORDER BY l.at_ms DESC, l.run DESC, l.seq DESC LIMIT 1) AS error
-    FROM tool_steps s WHERE s.ok = 0 GROUP BY s.tool ORDER BY s.tool LIMIT $1";
+const Q2: &str = "SELECT tool AS name, COUNT(*) AS n, MAX(CASE WHEN nth = 1 THEN error END) AS error
+    FROM (SELECT tool, error, ROW_NUMBER() OVER (PARTITION BY tool ORDER BY at_ms DESC, run DESC, seq DESC) AS nth
+        FROM tool_steps WHERE ok = 0) s
+    GROUP BY tool ORDER BY tool LIMIT $1";
 
 /// Executions whose output has a diagnostic.
 const Q3: &str = "SELECT code AS name, COUNT(*) AS n FROM tool_step_codes
     WHERE $2 IS NULL OR code = $2 GROUP BY code ORDER BY n DESC, code LIMIT $1";
 
 /// Executions on each file, and whether the last one succeeded.
-const Q4: &str = "SELECT f.file AS name, COUNT(*) AS n,
-        (SELECT l.ok FROM tool_step_files l WHERE l.file = f.file ORDER BY l.at_ms DESC, l.run DESC, l.seq DESC LIMIT 1) AS good
-    FROM tool_step_files f WHERE $2 IS NULL OR f.file = $2 GROUP BY f.file ORDER BY n DESC, f.file LIMIT $1";
+const Q4: &str = "SELECT file AS name, COUNT(*) AS n, MAX(CASE WHEN nth = 1 THEN ok END) AS good
+    FROM (SELECT file, ok, ROW_NUMBER() OVER (PARTITION BY file ORDER BY at_ms DESC, run DESC, seq DESC) AS nth
+        FROM tool_step_files WHERE $2 IS NULL OR file = $2) f
+    GROUP BY file ORDER BY n DESC, file LIMIT $1";
 
 /// The last execution, step by step.
 const Q5: &str = "SELECT run AS name, tool, ok AS good, error FROM tool_steps
@@ -46,18 +57,23 @@ const Q7: &str = "SELECT code AS name, file, COUNT(*) AS n
     GROUP BY code, file HAVING COUNT(*) >= 2 ORDER BY n DESC, code, file LIMIT $1";
 
 /// Changes of files after each diagnostic, with the times between them, the last change first. With a
-/// file in focus, only its changes.
-const Q8: &str = "SELECT code AS name, COUNT(*) AS n,
-        STRING_AGG(CASE WHEN nth <= $1 THEN CAST(gap AS TEXT) END, ',' ORDER BY nth) AS gaps,
-        STRING_AGG(CASE WHEN nth <= $1 THEN tool END, ',' ORDER BY nth) AS tools
-    FROM (SELECT c.code AS code, m.tool AS tool, m.at_ms AS at_ms, m.at_ms - MAX(c.at_ms) AS gap,
-            ROW_NUMBER() OVER (PARTITION BY c.code ORDER BY m.at_ms DESC, m.run DESC, m.seq DESC) AS nth
-        FROM tool_step_codes c JOIN tool_steps m
-            ON m.changes > 0 AND m.ok = 1 AND m.tool <> 'lsp_check' AND m.at_ms > c.at_ms
-        WHERE ($2 IS NULL OR c.code = $2)
-          AND ($3 IS NULL OR EXISTS (SELECT 1 FROM tool_step_files f WHERE f.run = m.run AND f.seq = m.seq AND f.file = $3))
-        GROUP BY c.code, m.run, m.seq, m.tool, m.at_ms) fixes
-    GROUP BY code ORDER BY MAX(at_ms) DESC, code LIMIT $1";
+/// file in focus, only its changes. Changes have one order for all diagnostics: those after a diagnostic
+/// are the first of it. So the steps are read a fixed number of times, and never joined with themselves.
+pub(super) const Q8: &str = "WITH fixes AS MATERIALIZED (
+        SELECT tool, at_ms, ROW_NUMBER() OVER (ORDER BY at_ms DESC, run DESC, seq DESC) AS nth FROM tool_steps
+        WHERE changes > 0 AND ok = 1 AND tool <> 'lsp_check'
+          AND ($3 IS NULL OR (run, seq) IN (SELECT run, seq FROM tool_step_files WHERE file = $3))),
+    seen AS MATERIALIZED (SELECT code, at_ms FROM tool_step_codes WHERE $2 IS NULL OR code = $2),
+    fixed AS MATERIALIZED (
+        SELECT code, (SELECT COUNT(*) FROM fixes WHERE fixes.at_ms > first_ms) AS n
+        FROM (SELECT code, MIN(at_ms) AS first_ms FROM seen GROUP BY code) firsts
+        WHERE first_ms < (SELECT MAX(at_ms) FROM fixes) ORDER BY code LIMIT $1)
+    SELECT code AS name, n, STRING_AGG(CAST(gap AS TEXT), ',' ORDER BY nth) AS gaps,
+        STRING_AGG(tool, ',' ORDER BY nth) AS tools
+    FROM (SELECT fixed.code, n, nth, tool, fixes.at_ms - MAX(seen.at_ms) AS gap
+        FROM fixes JOIN seen ON seen.at_ms < fixes.at_ms JOIN fixed ON fixed.code = seen.code
+        WHERE nth <= $1 GROUP BY fixed.code, n, nth, tool, fixes.at_ms) gaps
+    GROUP BY code, n ORDER BY code";
 
 /// The evidence queries, by the names that plans cite.
 #[derive(Debug, Clone, Copy, strum::IntoStaticStr)]
@@ -96,6 +112,8 @@ pub(super) async fn gather<D: Database>(
         ),
         (Query::Q6, Q6, vec![1.into(), file.clone().into()]),
     ];
+    // Those who only want a price must not occupy all connections.
+    let _turn = ONE_AT_A_TIME.lock().await;
     let mut reader = database.reader().await?;
     for (query, statement, values) in queries {
         let mut rows = vec![];

@@ -81,8 +81,11 @@ impl Toolbox {
 
     /// Returns a call for file work that is no tool's.
     pub(super) fn without_arguments(&self) -> Call {
-        let (arguments, toolbox) = (BTreeMap::new(), self.clone());
-        Call { arguments, toolbox }
+        Call {
+            arguments: BTreeMap::new(),
+            toolbox: self.clone(),
+            before: None,
+        }
     }
 
     /// Returns the toolbox with the folder that is at the path of the workspace now.
@@ -156,6 +159,8 @@ pub enum Run {
 pub struct Call {
     pub arguments: BTreeMap<&'static str, String>,
     pub toolbox: Toolbox,
+    /// The SHA-256 of the content that the journal keeps as the one that is replaced.
+    pub before: Option<String>,
 }
 
 impl Call {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::call::Toolbox;
 use super::explain;
-use super::in_doubt::{before, compared, doubted, elsewhere, unknown};
+use super::in_doubt::{before, compared, doubted, elsewhere, put_back, unknown};
 use super::output::{FailureKind, ToolError, quoted};
 use super::record::{has_succeeded, leaks, record};
 use super::tool::Step;
@@ -134,9 +134,12 @@ async fn perform(
         before: before.clone(),
     };
     run.store(Event::StepStarted(started)).await?;
-    let result = step.run().await;
+    let mut result = step.run(&before).await;
     // An operation that hangs may still take effect.
     let in_doubt = matches!(&result, Err(error) if error.kind == FailureKind::Unfinished);
+    if let Err(error) = put_back(step, before.clone()).await {
+        result = Err(error);
+    }
     let (changed, _) = compared(step, before, result.is_ok()).await;
     let error = result.as_ref().err();
     let error = error.map(|error| error.of(&format!("{tool} failed")));

@@ -14,7 +14,8 @@ pub const SPEC: Spec = Spec {
     is_mutating: true,
     check: |call| call.changeable_exists(call.argument("path")),
     run: Run::Files(|call| {
-        let (path, bytes) = written(call, Before::Anything)?;
+        let before = call.before.as_deref();
+        let (path, bytes) = written(call, before.map_or(Before::Anything, Before::Hash))?;
         Ok(Output::new(format!("Wrote {bytes} bytes to {path}.")))
     }),
 };

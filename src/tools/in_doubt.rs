@@ -1,6 +1,6 @@
 //! The files that a step may write: before it, after it, and when it was interrupted.
 
-use super::call::ELSEWHERE;
+use super::call::{ELSEWHERE, Run};
 use super::output::ToolError;
 use super::tool::Step;
 use super::workspace::{changed, hash};
@@ -19,6 +19,34 @@ pub async fn before(step: &Step) -> Vec<FileBefore> {
         Ok(files.collect())
     });
     read.await.unwrap_or_default()
+}
+
+/// Puts back what a program left as something that an undo could not replace, such as a file that is
+/// too long.
+///
+/// # Errors
+/// Names the files, if there are any.
+pub async fn put_back(step: &Step, before: Vec<FileBefore>) -> Result<(), ToolError> {
+    if matches!(step.tool.spec().run, Run::Files(_)) {
+        return Ok(());
+    }
+    let work = step.call.blocking(move |call| {
+        let mut spoilt = vec![];
+        for FileBefore { path, content } in before {
+            if let (Some(old), Err(found)) = (content, call.workspace().content_before(&path)) {
+                let now = match call.workspace().put_back(&path, &old) {
+                    Ok(()) => "its old content was put back".to_owned(),
+                    Err(error) => format!("its old content is in the journal only: {error}"),
+                };
+                spoilt.push(format!("{found}; {now}"));
+            }
+        }
+        match spoilt.as_slice() {
+            [] => Ok(()),
+            _ => Err(spoilt.join("; ").into()),
+        }
+    });
+    work.await
 }
 
 /// Returns the changes of files since then, and the state of each in words. A step that is `done`
@@ -85,13 +113,15 @@ pub fn elsewhere(run: &RunContext, step_id: &str, tool: &str) -> StepFinished {
 
 /// Reports a step that began and has no recorded end, with the state of its files.
 pub async fn doubted(step: &Step, before: Vec<FileBefore>) -> StepFinished {
-    let paths: Vec<String> = before.iter().map(|it| it.path.clone()).collect();
+    let files = before.clone();
     // Another execution may be writing in the same folder.
     let lock = step.call.toolbox.lock_workspace().await;
     let cleaned = step.call.blocking(move |call| {
-        paths
-            .iter()
-            .for_each(|path| call.workspace().remove_unfinished(path));
+        for FileBefore { path, content } in &files {
+            for text in content.iter().chain(call.arguments.get("contents")) {
+                call.workspace().remove_unfinished(path, text);
+            }
+        }
         Ok(())
     });
     // What is left of a write is no content of the step.

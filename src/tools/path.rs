@@ -51,16 +51,6 @@ pub fn split(path: &str) -> (&str, &str) {
     path.rsplit_once('/').unwrap_or((".", path))
 }
 
-/// The beginning of the name of a file until it is complete.
-pub const UNFINISHED: &str = ".conclave-";
-
-/// True for the name of a file that was never completed.
-pub fn is_unfinished(name: &str) -> bool {
-    let random = name.strip_prefix(UNFINISHED);
-    let random = random.and_then(|rest| rest.strip_suffix(".tmp"));
-    random.is_some_and(|it| it.len() == 24 && it.bytes().all(|byte| byte.is_ascii_hexdigit()))
-}
-
 /// Returns the folder of a path and every folder above it, the workspace (`.`) last.
 pub fn folders_above(path: &str) -> Vec<&str> {
     let (mut folders, mut rest) = (vec![], path);

@@ -9,14 +9,14 @@ use strum::{Display, EnumString, IntoStaticStr, VariantArray};
 use super::call::{Call, Parameter, Role, Run, Spec, Toolbox};
 use super::output::{Output, ToolError, quoted};
 use super::path::{changeable, normalise};
-use super::workspace::MAX_FILE_BYTES;
+use super::workspace::{MAX_FILE_BYTES, hash};
 use super::{
     file_create, file_glob, file_read, file_search, file_write, lsp_check,
     references_from_file_to_symbol_name, references_to_symbol_name, splice, splice_patch,
     splice_plan, symbols_in_file,
 };
 use crate::domain::is_invisible;
-use crate::journal::StepFinished;
+use crate::journal::{FileBefore, StepFinished};
 
 /// Upper bound of an argument other than file contents, in bytes.
 const MAX_ARGUMENT_BYTES: usize = 4096;
@@ -206,7 +206,11 @@ impl Step {
         Ok(Self {
             step_id: step_id.to_owned(),
             tool,
-            call: Call { arguments, toolbox },
+            call: Call {
+                arguments,
+                toolbox,
+                before: None,
+            },
         })
     }
 
@@ -219,14 +223,17 @@ impl Step {
         (self.tool.spec().check)(&self.call)
     }
 
-    /// Performs the step. The caller has asked the user and checked the conditions.
+    /// Performs the step. The caller has asked the user, checked the conditions, and recorded the files
+    /// as they were `before`. A tool that replaces another content than that one fails.
     ///
     /// # Errors
     /// Why the tool failed, with what changed all the same.
-    pub async fn run(&self) -> Result<Output, ToolError> {
+    pub async fn run(&self, before: &[FileBefore]) -> Result<Output, ToolError> {
+        let mut call = self.call.clone();
+        call.before = before.iter().find_map(|it| it.content.as_deref().map(hash));
         match self.tool.spec().run {
-            Run::Files(work) => self.call.blocking(work).await,
-            Run::Program(work) => work(self.call.clone()).await,
+            Run::Files(work) => call.blocking(work).await,
+            Run::Program(work) => work(call).await,
         }
     }
 

@@ -109,10 +109,12 @@ pub async fn undo(
 }
 
 /// Puts the first file back, if all of them are as the execution left them, or back already.
-fn put_back(workspace: &Workspace, left: &[Restore]) -> Result<FileChange, ToolError> {
+pub fn put_back(workspace: &Workspace, left: &[Restore]) -> Result<FileChange, ToolError> {
     let Some(first) = left.first() else {
         return Err("nothing is left to put back".to_owned().into());
     };
+    let old = first.old.as_deref();
+    old.inspect(|old| workspace.remove_unfinished(&first.path, old));
     // A file that several steps changed is compared with its last change, which comes first.
     let mut seen = BTreeSet::new();
     for restore in left {
@@ -124,7 +126,6 @@ fn put_back(workspace: &Workspace, left: &[Restore]) -> Result<FileChange, ToolE
             return Err(format!("'{}' was changed since", restore.path).into());
         }
     }
-    let old = first.old.as_deref();
     // An undo that was interrupted is begun again.
     if workspace.content_before(&first.path)?.as_deref() == old {
         return Ok(changed(&first.path, first.old.clone(), old));

@@ -141,6 +141,15 @@ fn checked(step: &PlanStep, intent: PlanIntent, toolbox: &Toolbox) -> Result<Ste
     Ok(checked)
 }
 
+/// Rejects a plan that now changes other files than its user was shown.
+pub fn changes_others(now: &[StepChanges]) -> Box<Rejection> {
+    let now = now.iter().flat_map(|it| &it.paths).cloned();
+    let now = now.collect::<Vec<_>>().join(", ");
+    let message =
+        format!("Precondition failed: the plan now changes other files than were shown: {now}");
+    rejection(RejectionKind::PreconditionFailed, message, None)
+}
+
 fn invalid(message: String) -> Box<Rejection> {
     rejection(RejectionKind::InvalidPlan, message, None)
 }

@@ -194,6 +194,8 @@ pub fn execution_view(id: RunId, events: &[Event], plan_events: &[Event]) -> Opt
     else {
         return None;
     };
+    // The last one gave the plan.
+    let answered = planned.calls.iter().rfind(|call| call.is_answered());
     let is_modified = authorized.mode == AuthorizationMode::Modified;
     let proposed = planned.tool_planned.filter(|_| is_modified);
     Some(ExecutionView {
@@ -204,7 +206,7 @@ pub fn execution_view(id: RunId, events: &[Event], plan_events: &[Event]) -> Opt
         prompt: PromptView {
             input: planner_input::input(&of_plan.question.message, focus, evidence),
             prompts_hash: of_plan.prompts_hash.clone(),
-            model: planned.calls.first().map(|call| call.sent.model.clone()),
+            model: answered.map(|call| call.sent.model.clone()),
         },
         evidence: evidence.clone(),
         plan: authorized.content.clone(),

@@ -5,8 +5,9 @@
 //! be read, because a link cannot be told from the file; changing it is refused.
 //!
 //! A write is a new file, flushed and then renamed over the old one, so readers see the old or the
-//! new content. What another program writes while this happens is lost. A crash can leave a hidden
-//! file `.conclave-*.tmp`, which is removed when the step is reported as in doubt.
+//! new content. It fails if the old content changed meanwhile. A crash can leave a hidden file
+//! `.conclave-*.tmp`. Its name follows from the path and the content, so what is repeated or reported as
+//! in doubt can remove it, and no other file.
 
 use std::fs::Permissions;
 use std::io::{self, Read as _, Write as _};
@@ -20,7 +21,7 @@ use rustix::fs::{FileType, OFlags};
 use sha2::{Digest as _, Sha256};
 
 use super::output::{FailureKind, ToolError, quoted};
-use super::path::{UNFINISHED, changeable, is_unfinished, join, normalise, split};
+use super::path::{changeable, join, normalise, split};
 use crate::domain::hex;
 use crate::journal::FileChange;
 
@@ -191,7 +192,7 @@ impl Workspace {
             return Err(why.into());
         }
         let (action, changed_so) = match new {
-            Some(text) => ("write", self.write(&path, mode, text)),
+            Some(text) => ("write", self.write(&path, mode, old.as_deref(), text)),
             None => ("remove", self.dir.remove_file(&path)),
         };
         changed_so.map_err(|error| ToolError::io(&path, action, error))?;
@@ -201,16 +202,36 @@ impl Workspace {
         Ok(changed(&path, old, new))
     }
 
+    /// Puts the content of a file back, whatever a program left there.
+    pub fn put_back(&self, path: &str, old: &str) -> Result<(), ToolError> {
+        self.refuse_links(split(path).0)?;
+        let found = self.dir.symlink_metadata(path).ok();
+        let mode = found
+            .filter(Metadata::is_file)
+            .map_or(0o644, |it| it.mode());
+        let written = self.write(path, Some(mode), None, old);
+        written.map_err(|error| ToolError::io(path, "write", error))
+    }
+
     /// Writes a new file, which replaces the one with this mode, if there is one. It is complete when
-    /// it gets its name.
-    fn write(&self, path: &str, replaced: Option<u32>, text: &str) -> io::Result<()> {
-        let mut random = [0; 12];
-        getrandom::fill(&mut random)?;
-        let aside = join(split(path).0, &format!("{UNFINISHED}{}.tmp", hex(&random)));
+    /// it gets its name. Fails if the `old` content, if given, is no longer there.
+    fn write(
+        &self,
+        path: &str,
+        replaced: Option<u32>,
+        old: Option<&str>,
+        text: &str,
+    ) -> io::Result<()> {
+        let aside = unfinished(path, text);
         let mut options = OpenOptions::new();
         let mode = if replaced.is_some() { 0o600 } else { 0o666 };
         let options = options.write(true).create_new(true).mode(mode);
-        let mut file = self.dir.open_with(&aside, options)?.into_std();
+        let file = self.dir.open_with(&aside, options);
+        let file = file.map_err(|error| match error.kind() {
+            io::ErrorKind::AlreadyExists => io::Error::other(format!("{} exists", quoted(&aside))),
+            _ => error,
+        })?;
+        let mut file = file.into_std();
         let mut complete = || {
             file.write_all(text.as_bytes())?;
             // A write clears the set-user-id bit, as the kernel does for a write in place.
@@ -218,6 +239,9 @@ impl Workspace {
                 file.set_permissions(Permissions::from_mode(mode & 0o777))?;
             }
             file.sync_all()?;
+            if old.is_some() && self.content_before(path).ok().flatten().as_deref() != old {
+                return Err(io::Error::other("it changed meanwhile"));
+            }
             if replaced.is_some() {
                 return self.dir.rename(&aside, &self.dir, path);
             }
@@ -228,16 +252,19 @@ impl Workspace {
         complete().inspect_err(|_| drop(self.dir.remove_file(&aside)))
     }
 
-    /// Removes what a write of `path` left when the process was killed: files that have no name yet.
-    pub fn remove_unfinished(&self, path: &str) {
-        let (folder, _) = split(path);
-        let entries = self.dir.read_dir(folder);
-        let names = entries.into_iter().flatten().flatten();
-        let names = names.filter_map(|entry| entry.file_name().into_string().ok());
-        for name in names.filter(|name| is_unfinished(name)) {
-            let _ = self.dir.remove_file(join(folder, &name));
-        }
+    /// Removes what a killed write of `text` left.
+    pub fn remove_unfinished(&self, path: &str, text: &str) {
+        let _ = self.dir.remove_file(unfinished(path, text));
     }
+}
+
+/// The path of the content of a file until it is complete.
+pub fn unfinished(path: &str, text: &str) -> String {
+    let name = hash(&format!("{path}\0{text}"));
+    join(
+        split(path).0,
+        &format!(".conclave-{}.tmp", name.get(..24).unwrap_or(&name)),
+    )
 }
 
 /// Describes a change by its contents.

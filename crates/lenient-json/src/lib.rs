@@ -122,6 +122,21 @@ pub fn parse<T: DeserializeOwned>(text: &str, schema: &Schema) -> Result<Parsed<
     }
 }
 
+/// As [`parse`], but refuses a reply that was cut short: what is missing may matter.
+///
+/// # Errors
+/// As [`parse`], and one problem for such a reply.
+pub fn parse_whole<T: DeserializeOwned>(
+    text: &str,
+    schema: &Schema,
+) -> Result<Parsed<T>, Vec<Problem>> {
+    let parsed = parse(text, schema)?;
+    if parsed.notes.iter().any(|note| note == CUT_SHORT) {
+        return Err(whole("the reply is cut short"));
+    }
+    Ok(parsed)
+}
+
 /// True if a text is exactly one valid JSON value inside one Markdown code fence.
 pub fn is_only_fenced(text: &str) -> bool {
     let inside = text

@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 use schemars::{JsonSchema, schema_for};
 use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::*;
 
@@ -282,6 +282,21 @@ fn what_does_not_fit_is_refused_by_name() {
             "{detail}: {problems:?}"
         );
     }
+}
+
+#[test]
+fn a_cut_text_is_closed_unless_the_whole_is_wanted() {
+    let schema = Schema::new(json!({ "type": "object", "required": ["a"],
+        "properties": { "a": { "type": "string" } } }));
+    let whole = |text: &str| parse_whole::<Value>(text, &schema);
+    let cut = r#"{"a": "some wo"#;
+    assert_eq!(
+        parse::<Value>(cut, &schema).unwrap().value,
+        json!({ "a": "some wo" })
+    );
+    assert_eq!(whole(cut).unwrap_err()[0].detail, "the reply is cut short");
+    // What surrounds the JSON may be cut.
+    assert!(whole("```json\n{\"a\": \"some words\"}\n``").is_ok());
 }
 
 #[test]

@@ -58,20 +58,31 @@ pub async fn call_salvaging<T: Shape>(
     check: impl Fn(&T) -> Vec<Problem> + Sync,
     salvage: impl Fn(&str) -> Option<(T, Salvaged)> + Sync,
 ) -> Result<Typed<T>, CallError> {
-    call_with_schema(ask, &schema_of::<T>(), check, salvage).await
+    call_with_schema(
+        ask,
+        &schema_of::<T>(),
+        conclave_lenient_json::parse,
+        check,
+        salvage,
+    )
+    .await
 }
 
-/// Like [`call_salvaging`]. The request carries the schema `wanted`; the answer is checked against
+/// Reads an answer as a value of a schema.
+type Parse<T> = fn(&str, &Schema) -> Result<Parsed<T>, Vec<Problem>>;
+
+/// Like [`call_salvaging`]. The request carries the schema `wanted`; `parse` checks the answer against
 /// the schema of `T`.
 async fn call_with_schema<T: Shape>(
     ask: CallSpec<'_>,
     wanted: &Arc<Schema>,
+    parse: Parse<T>,
     check: impl Fn(&T) -> Vec<Problem> + Sync,
     salvage: impl Fn(&str) -> Option<(T, Salvaged)> + Sync,
 ) -> Result<Typed<T>, CallError> {
     let (run, schema) = (ask.run, schema_of::<T>());
     let first = run_attempts(Attempts::new(&ask, Some(wanted))).await?;
-    let read = || parse_checked(&first, &schema, &check);
+    let read = || parse_checked(&first, &schema, parse, &check);
     let (parsed, problems) = run.compute_text(read).await?;
     if parsed.is_err() && first.is_cut() {
         let read = || salvage(&first.text);
@@ -93,7 +104,7 @@ async fn call_with_schema<T: Shape>(
         };
         return Ok(first.typed(parsed.value, obtained, parsed.notes));
     }
-    let (repaired, is_out_of_budget) = repaired(&ask, wanted, (&first, &problems)).await?;
+    let (repaired, is_out_of_budget) = repaired(&ask, wanted, parse, (&first, &problems)).await?;
     let notes = problems.iter().map(ToString::to_string);
     let of_cause = |cause| CallFailure::of_problems(cause, &problems);
     let failure = match (repaired, parsed) {
@@ -123,6 +134,7 @@ async fn call_with_schema<T: Shape>(
 async fn repaired<T: Shape>(
     ask: &CallSpec<'_>,
     wanted: &Arc<Schema>,
+    parse: Parse<T>,
     broken: Repair<'_>,
 ) -> Result<(Option<Typed<T>>, bool), CallError> {
     let attempts = Attempts {
@@ -135,27 +147,26 @@ async fn repaired<T: Shape>(
     };
     let schema = schema_of::<T>();
     let read = || {
-        let parsed = conclave_lenient_json::parse::<T>(&answer.text, &schema).ok()?;
+        let parsed = parse(&answer.text, &schema).ok()?;
         Some(answer.typed(parsed.value, Obtained::Repaired, parsed.notes))
     };
     Ok((ask.run.compute_text(read).await?, false))
 }
 
-type Parse<T> = Result<Parsed<T>, Vec<Problem>>;
-
 /// Parses an answer. Returns its value, and the problems with its form or its content.
 fn parse_checked<T: DeserializeOwned>(
     answer: &Answer,
     schema: &Schema,
+    parse: Parse<T>,
     check: impl Fn(&T) -> Vec<Problem>,
-) -> (Parse<T>, Vec<Problem>) {
+) -> (Result<Parsed<T>, Vec<Problem>>, Vec<Problem>) {
     let parsed = if answer.is_blank() {
         Err(vec![Problem {
             pointer: String::new(),
             detail: "the answer is empty".into(),
         }])
     } else {
-        conclave_lenient_json::parse::<T>(&answer.text, schema)
+        parse(&answer.text, schema)
     };
     let problems = match &parsed {
         Ok(parsed) => check(&parsed.value),

@@ -78,7 +78,7 @@ pub async fn call_once<T: Shape>(
 }
 
 /// As [`call_once`], but as an agent of the committee is called: with retries, the role's fallback, and
-/// one further call for the repair of a malformed answer.
+/// one further call for the repair of a malformed answer. An answer that was cut is malformed.
 ///
 /// # Errors
 /// As [`call_once`].
@@ -88,7 +88,8 @@ pub async fn call_with_retries<T: Shape>(
     asked: SingleCall<'_>,
 ) -> Result<T, CallError> {
     let spec = spec(run, deps, &asked)?;
-    let typed = call_with_schema(spec, &asked.schema, |_: &T| vec![], |_| None).await?;
+    let parse = conclave_lenient_json::parse_whole::<T>;
+    let typed = call_with_schema(spec, &asked.schema, parse, |_| vec![], |_| None).await?;
     Ok(typed.value)
 }
 

@@ -390,7 +390,7 @@ mod tests {
 
     use super::*;
     use crate::domain::{Mode, RunId, RunKind};
-    use crate::journal::RunState;
+    use crate::journal::{RunState, tool_evidence};
 
     /// Returns SQLite's query plan for a statement.
     async fn explained(store: &SqliteStore, statement: String, values: Vec<Bound>) -> Vec<String> {
@@ -440,6 +440,21 @@ mod tests {
             };
             assert!(!plan.iter().any(is_slow), "{statement}: {plan:?}");
         }
+    }
+
+    #[tokio::test]
+    async fn evidence_of_fixes_reads_the_steps_a_fixed_number_of_times() {
+        let folder = TempDir::new().unwrap();
+        let store = SqliteStore::open(&folder.path().join("a.db"), "o")
+            .await
+            .unwrap();
+        let values = vec![10_i64.into(), None::<String>.into(), None::<String>.into()];
+        let plan = explained(&store, tool_evidence::Q8.to_owned(), values).await;
+        for read_once in ["MATERIALIZE fixes", "MATERIALIZE seen"] {
+            assert!(plan.iter().any(|it| it == read_once), "{plan:?}");
+        }
+        let reads = plan.iter().filter(|it| it.contains("entries")).count();
+        assert_eq!(reads, 3, "changes, their files, and diagnostics: {plan:?}");
     }
 
     #[tokio::test]

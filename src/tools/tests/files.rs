@@ -3,10 +3,12 @@
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 
-use super::super::in_doubt::{before, compared};
+use super::super::in_doubt::{before, compared, doubted};
 use super::super::tool::Tool::{FileCreate, FileGlob, FileRead, FileSearch, FileWrite};
-use super::super::workspace::{Before, hash};
+use super::super::undo::put_back;
+use super::super::workspace::{Before, hash, unfinished};
 use super::{Place, made};
+use crate::journal::Restore;
 
 #[test]
 fn a_file_is_created_read_written_and_put_back() {
@@ -44,7 +46,7 @@ async fn a_finished_step_has_its_change_whatever_is_written_later() {
     let place = Place::with(&[("a.txt", "one")], |_| None);
     let step = place.step(FileWrite, &["a.txt", "two"]).unwrap();
     let old = before(&step).await;
-    step.run().await.unwrap();
+    step.run(&old).await.unwrap();
     place.put("a.txt", "by another program");
     let (changes, _) = compared(&step, old.clone(), true).await;
     assert_eq!(changes[0].after, Some(hash("two")));
@@ -52,6 +54,50 @@ async fn a_finished_step_has_its_change_whatever_is_written_later() {
     let (changes, states) = compared(&step, old, false).await;
     let other = "'a.txt' has other content than before and than was to be written";
     assert_eq!((changes.len(), &*states), (0, &[other.to_owned()][..]));
+}
+
+#[tokio::test]
+async fn a_file_that_changed_since_the_step_began_is_not_replaced() {
+    let place = Place::with(&[("a.txt", "one")], |_| None);
+    let step = place.step(FileWrite, &["a.txt", "two"]).unwrap();
+    let old = before(&step).await;
+    place.put("a.txt", "by another program");
+    let error = step.run(&old).await.unwrap_err().message;
+    assert!(
+        error.starts_with("file 'a.txt' changed since: expected"),
+        "{error}"
+    );
+    assert_eq!(place.content("a.txt"), "by another program");
+}
+
+#[tokio::test]
+async fn what_a_killed_write_left_is_removed_and_no_other_file() {
+    let own = "docs/.conclave-0123456789abcdef01234567.tmp";
+    let place = Place::with(&[("docs/a.txt", "one"), (own, "of the user")], |_| None);
+    let step = place.step(FileWrite, &["docs/a.txt", "two"]).unwrap();
+    let old = before(&step).await;
+    let left = ["one", "two"].map(|text| unfinished("docs/a.txt", text));
+    left.iter().for_each(|path| place.put(path, "t"));
+    doubted(&step, old).await;
+    assert_eq!(
+        left.clone().map(|path| place.inside(&path).exists()),
+        [false; 2]
+    );
+
+    // An undo that is begun again does the same, whatever it finds.
+    let restore = Restore {
+        path: "docs/a.txt".to_owned(),
+        expected: Some(hash("two")),
+        old: Some("one".to_owned()),
+    };
+    for (now, is_back) in [("two", true), ("one", true), ("other", false)] {
+        place.put("docs/a.txt", now);
+        place.put(&left[0], "o");
+        let done = put_back(&place.toolbox.workspace, std::slice::from_ref(&restore));
+        assert_eq!(done.is_ok(), is_back, "{now}");
+        assert!(!place.inside(&left[0]).exists(), "{now}");
+    }
+    assert_eq!(place.content(own), "of the user");
 }
 
 #[test]

@@ -12,6 +12,7 @@ use serde_json::{Map, Value};
 use tempfile::TempDir;
 
 use super::call::Toolbox;
+use super::in_doubt::before;
 use super::output::{Output, ToolError};
 use super::tool::{Step, Tool};
 
@@ -73,7 +74,8 @@ impl Place {
         let step = self.step(tool, values).map_err(words)?;
         let mut runtime = tokio::runtime::Builder::new_current_thread();
         let runtime = runtime.enable_all().build().unwrap();
-        runtime.block_on(step.run()).map_err(words)
+        let done = async { step.run(&before(&step).await).await };
+        runtime.block_on(done).map_err(words)
     }
 
     fn text(&self, tool: Tool, values: &[&str]) -> String {

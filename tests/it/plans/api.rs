@@ -1,6 +1,7 @@
 //! The API of plans beside the acceptance criteria: undo, prices, single steps, changed plans.
 
 use std::collections::BTreeSet;
+use std::os::unix::fs::PermissionsExt as _;
 use std::time::Duration;
 
 use conclave::app::open_store;
@@ -8,13 +9,14 @@ use conclave::config::Database;
 use conclave::domain::Scope;
 use conclave::journal::{Event, Explained, StepChanges, StepFinished};
 use serde_json::{Value, json};
+use tempfile::TempDir;
 
 use crate::access::token;
 use crate::openapi;
 use crate::support::app::database_of;
 use crate::support::{Fault, Setup, TestApp, app, status_of, until};
 
-use super::{Bench, LIB, ada, asks, authorizes, create, folder, hold, read, step};
+use super::{Bench, LIB, ada, asks, authorizes, create, folder, hold, put, read, step};
 
 #[tokio::test]
 async fn an_execution_is_taken_back_once_and_only_if_nothing_changed_since() {
@@ -282,6 +284,115 @@ async fn a_changed_plan_is_checked_again_and_journaled() {
     assert_eq!(execution["proposed"]["steps"], view["plan"]["steps"]);
     let path = format!("/api/plans/{}", view["planId"].as_str().unwrap());
     hold(bench.app.get(&path).await, 200, "/modified/by", "Ada (u1)");
+}
+
+/// Returns a bench in whose project `splice` is this script of a shell.
+async fn with_splice(script: &str) -> (Bench, TempDir) {
+    let programs = folder(&[("splice", &format!("#!/bin/sh\n{script}\n"))]);
+    let mode = std::fs::Permissions::from_mode(0o755);
+    std::fs::set_permissions(programs.path().join("splice"), mode).unwrap();
+    let path = format!("{}:/usr/bin:/bin", programs.path().display());
+    let names = |file: &str| json!({ "steps": [{ "file": file, "with": "new.rs" }] }).to_string();
+    let project = folder(&[
+        ("Cargo.toml", super::project::MANIFEST),
+        ("src/lib.rs", LIB),
+        ("new.rs", "pub fn one() {}\n"),
+        ("plan.json", &names("src/lib.rs")),
+        ("other.json", &names("new.rs")),
+    ]);
+    (
+        Bench::with(project, &[("PATH".to_owned(), path)]).await,
+        programs,
+    )
+}
+
+#[tokio::test]
+async fn a_changed_splice_plan_changes_only_the_files_that_were_shown() {
+    let (bench, _programs) = with_splice("echo done").await;
+    bench.proposes("READ", &[read("src/lib.rs")], &[]);
+    bench.explains("tool_explain", "splice_plan ran.");
+    let view = bench.planned("Mend it").await;
+    let splice = step("mine", "splice_plan", &json!({ "file": "plan.json" }));
+    let mut body = authorizes("check");
+    body["plan"] =
+        json!({ "plan_id": "", "intent": "MUTATE", "steps": [splice], "evidence_referenced": [] });
+    let (_, checked) = bench.authorized(&view, &body).await;
+    let shown = json!([{ "stepId": "mine", "paths": ["src/lib.rs"] }]);
+    assert_eq!(checked["changes"], shown, "{checked}");
+    (body["mode"], body["changes"]) = (json!("modified"), shown);
+    let root = bench.folder.path();
+    let named = bench.content("plan.json");
+    put(root, "plan.json", &bench.content("other.json"));
+    let refused = bench.authorized(&view, &body).await;
+    let why = "Precondition failed: the plan now changes other files than were shown: new.rs";
+    hold(refused, 200, "/rejection/message", why);
+    put(root, "plan.json", &named);
+    let done = bench.authorized(&view, &body).await;
+    hold(done, 200, "/execution/state", "completed");
+    let body = json!({ "changes": [], "mode": "plan", "source": "http", "user": { "id": "u1", "name": "Ada" } });
+    let refused = bench
+        .authorized(&bench.planned("Show it").await, &body)
+        .await;
+    hold(refused, 422, "/errors/0/pointer", "/changes");
+}
+
+/// What an undo could not replace is put back at once.
+#[tokio::test]
+async fn a_program_that_leaves_no_text_file_loses_no_content() {
+    let arguments = json!({ "file": "src/lib.rs", "symbol": "one", "with": "new.rs" });
+    for (script, why) in [
+        (
+            "head -c 2000000 /dev/zero | tr '\\0' x > src/lib.rs",
+            "file 'src/lib.rs' has 2000000 bytes",
+        ),
+        (
+            "printf '\\000\\377' > src/lib.rs",
+            "file 'src/lib.rs' is not UTF-8 text",
+        ),
+        (
+            "ln -sf ../new.rs src/lib.rs",
+            "'src/lib.rs' goes through the symbolic link",
+        ),
+    ] {
+        let (bench, _programs) = with_splice(script).await;
+        bench.proposes("MUTATE", &[step("s", "splice_patch", &arguments)], &[]);
+        bench.explains("tool_explain", "splice_patch failed.");
+        let (_, execution) = bench.executed("Mend it").await;
+        let error = execution["steps"][0]["error"].as_str().unwrap();
+        assert!(
+            error.starts_with(&format!("splice_patch failed: {why}")),
+            "{error}"
+        );
+        assert!(error.ends_with("; its old content was put back"), "{error}");
+        assert_eq!(bench.content("src/lib.rs"), LIB);
+        let found = std::fs::symlink_metadata(bench.folder.path().join("src/lib.rs"));
+        assert!(found.unwrap().is_file());
+    }
+}
+
+#[tokio::test]
+async fn an_execution_names_the_model_that_gave_its_plan() {
+    let root = folder(&[("src/lib.rs", LIB)]);
+    let fallback = json!({ "provider": "anthropic", "model": "MASTER_MODEL", "maxTokens": 1000 });
+    let master = json!({ "provider": "anthropic", "model": "EDITOR_MODEL", "maxTokens": 1000,
+                         "fallback": fallback });
+    let setup = Setup::default()
+        .env("TOOLS_WORKSPACE", root.path().to_str().unwrap())
+        .env("EDITOR_MODEL", "claude-opus-5-5")
+        .set("/policy/retry/attempts", json!(1))
+        .set("/models/roles/master", master);
+    let bench = Bench::of(root, setup).await;
+    bench.proposes("READ", &[read("src/lib.rs")], &[]);
+    bench.explains("tool_explain", "src/lib.rs was read.");
+    bench.provider.on("tool_plan", Fault::Status(529)).times(1);
+    let (plan, execution) = bench.executed("Show it").await;
+    let calls = plan["budget"]["calls"].as_array().unwrap();
+    assert_eq!(
+        (calls.len(), &calls[0]["model"]),
+        (2, &json!("claude-opus-5-5"))
+    );
+    assert_eq!(execution["prompt"]["model"], calls[1]["model"]);
+    assert_ne!(calls[0]["model"], calls[1]["model"]);
 }
 
 #[tokio::test]

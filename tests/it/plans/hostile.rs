@@ -8,7 +8,7 @@ use conclave::tools::Tool;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::{Bench, asks, authorizes, put, read, step};
+use super::{Bench, asks, authorizes, plan, put, read, step};
 
 /// Arguments with which a tool could reach something outside.
 const ESCAPES: [&str; 16] = [
@@ -82,16 +82,57 @@ async fn no_tool_reaches_what_is_outside_whatever_a_model_writes() {
     }
 }
 
+/// The rest of a cut plan may be what makes it sound.
+#[tokio::test]
+async fn an_answer_that_was_cut_is_malformed() {
+    let bench = Bench::new().await;
+    let write = step(
+        "t",
+        "file_write",
+        &json!({ "path": "src/lib.rs", "contents": "one two three" }),
+    );
+    let text = plan("MUTATE", &[read("src/lib.rs"), write], &[]).to_string();
+    for (number, end) in [" three", ",\"tool\":\"file_write", "},{"]
+        .iter()
+        .enumerate()
+    {
+        let at = text.rfind(end).unwrap_or_else(|| panic!("{end} in {text}"));
+        bench.provider.reply_text("tool_plan", &text[..at]);
+        bench.provider.reply_text("tool_plan/repair", &text[..at]);
+        let (status, answer) = bench
+            .post("/api/plans", &asks(&format!("Cut {number}")))
+            .await;
+        assert_eq!(status, 502, "{end}: {answer}");
+        // A repair may be whole.
+        bench.provider.reply_text("tool_plan/repair", text.as_str());
+        let (status, answer) = bench
+            .post("/api/plans", &asks(&format!("Mend {number}")))
+            .await;
+        assert_eq!(
+            (status, answer["plan"]["steps"].as_array().unwrap().len()),
+            (200, 2)
+        );
+    }
+    bench.proposes("READ", &[read("src/lib.rs")], &[]);
+    for call in ["tool_explain", "tool_explain/repair"] {
+        bench
+            .provider
+            .reply_text(call, r#"{"explanation": "src/lib.rs has 3 li"#);
+    }
+    let (_, execution) = bench.executed("Show it").await;
+    assert_eq!(execution["explanation"]["source"], "output", "{execution}");
+}
+
 #[tokio::test]
 async fn a_plan_of_another_shape_is_refused_and_nothing_runs() {
     let bench = Bench::new().await;
-    let plan = |intent: &str, steps: Value| json!({ "intent": intent, "steps": steps, "evidence_referenced": [] });
+    let shaped = |intent: &str, steps: Value| json!({ "intent": intent, "steps": steps, "evidence_referenced": [] });
     for (number, reply) in [
         json!({ "tool": "file_read", "arguments": { "path": "src/lib.rs" } }),
         json!(["file_read", "src/lib.rs"]),
-        plan("SHELL", json!([])),
-        plan("READ", json!([{ "tool": "file_read" }])),
-        plan("READ", json!([read(&"x".repeat(200_000))])),
+        shaped("SHELL", json!([])),
+        shaped("READ", json!([{ "tool": "file_read" }])),
+        shaped("READ", json!([read(&"x".repeat(200_000))])),
     ]
     .into_iter()
     .enumerate()

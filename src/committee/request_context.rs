@@ -198,7 +198,7 @@ pub fn lineage(
     let mut continues = accepted.continues.clone();
     let mut reading = planned.and_then(|planned| planned.reading.as_ref());
     // The agents whose stored report was bought in an ancestor so far.
-    let mut bought = BTreeSet::new();
+    let mut reported = BTreeSet::new();
     for (id, entries) in ancestors {
         match continues.take().map(|continues| continues.by) {
             Some(Continuation::Answer {
@@ -234,9 +234,9 @@ pub fn lineage(
         let parent = request
             .parent
             .get_or_insert_with(|| reuse_from(*id, &transcript));
-        bought.extend(bought_by(&transcript));
+        reported.extend(reported_in(&transcript));
         if correct_the_same(accepted.continues.as_ref(), continues.as_ref()) {
-            parent.outdated.extend(&bought);
+            parent.outdated.extend(&reported);
         }
     }
     request.answers.reverse();
@@ -245,10 +245,10 @@ pub fn lineage(
 }
 
 /// Returns the agents whose last outcome is of this run itself.
-fn bought_by(run: &Transcript<'_>) -> impl Iterator<Item = Agent> {
+fn reported_in(run: &Transcript<'_>) -> impl Iterator<Item = Agent> {
     let standing = run.standing().into_iter();
-    let bought = standing.filter(|(_, finished)| finished.reused_from.is_none());
-    bought.map(|(agent, _)| agent)
+    let own = standing.filter(|(_, finished)| finished.reused_from.is_none());
+    own.map(|(agent, _)| agent)
 }
 
 /// True if both correct an assumption with the same handle.

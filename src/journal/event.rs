@@ -196,7 +196,11 @@ pub struct Planned {
     pub corrections: Vec<String>,
     /// The rounds that the master wanted, if the mode allows fewer. A run that continues this one may
     /// have another mode.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        rename = "wantedRounds",
+        default,
+        skip_serializing_if = "Option::is_none"
+    )]
     pub wanted_rounds: Option<u8>,
     /// How the master reads the message of a run that continues another.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -46,6 +46,7 @@ mod panels;
 mod patterns;
 mod pipeline;
 mod plans;
+mod questions;
 #[cfg(feature = "local")]
 mod real_model;
 mod record;

@@ -28,16 +28,22 @@ pub fn of_group(name: &str) -> Vec<CommandName> {
     CommandName::ALL.iter().filter(is_meant).copied().collect()
 }
 
+/// Returns the name of the command that a word means, or the word if it means a group or nothing.
+pub fn topic(word: &str) -> &str {
+    match of_group(word).as_slice() {
+        [one] => one.into_str(),
+        [] => named(&word.to_lowercase()).map_or(word, |name| name.into_str()),
+        _ => word,
+    }
+}
+
 pub(super) fn execute(
     arguments: &HelpArguments,
     facts: &Inputs,
 ) -> Result<CommandOutcome, Refusal> {
     let wanted = arguments.command.as_deref();
     let wanted = wanted.map(|name| name.trim().trim_start_matches(['/', '!']));
-    let meant = wanted.map(|name| match of_group(name) {
-        none if none.is_empty() => named(&name.to_lowercase()).into_iter().collect(),
-        group => group,
-    });
+    let meant = wanted.map(|name| of_group(topic(name)));
     let is_listed = |command: &&Command| {
         let is_wanted = meant
             .as_ref()

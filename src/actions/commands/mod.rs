@@ -32,7 +32,7 @@ use crate::journal::{Effect, MemoryRow, SheetRow};
 use crate::text::pattern;
 
 pub use check::{Advantage, CheckArguments, SAVE_OF_SKILL};
-pub use help::of_group;
+pub use help::{of_group, topic};
 pub use narrate::narration;
 pub use roll::RollArguments;
 

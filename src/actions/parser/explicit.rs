@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use super::{ParsedMessage, character, checks, phrasing, reading, regex, rolls, unquoted, wrong};
 use crate::actions::catalog::typed_value;
 use crate::actions::check_words::{Wording, words};
-use crate::actions::commands::{Action, named, spellings};
+use crate::actions::commands::{Action, named, spellings, topic};
 use crate::actions::nearest::nearest;
 use crate::actions::sheet::Ability;
 use crate::actions::speech::is_quotation_mark;
@@ -158,7 +158,8 @@ fn asks_for_help(command: CommandName, rest: &str) -> bool {
 }
 
 fn help(word: &str) -> ParsedMessage {
-    reading(CommandName::Help, json!({ "command": word }))
+    let word = word.trim_start_matches('/');
+    reading(CommandName::Help, json!({ "command": topic(word) }))
 }
 
 /// What a sheet is created with, if words could be its name or parts of it.

@@ -20,7 +20,7 @@ use std::sync::LazyLock;
 use regex::{Captures, Regex};
 use serde_json::{Map, Value, json};
 
-use super::commands::{Action, of_group};
+use super::commands::{Action, of_group, topic};
 use super::speech::is_quotation_mark;
 use crate::domain::CommandName;
 use crate::text::listed;
@@ -272,7 +272,7 @@ fn help(text: &str) -> Option<Found> {
     }
     let command = capture("text.help_with", text)?;
     let is_known = !of_group(&command).is_empty();
-    is_known.then(|| (CommandName::Help, json!({ "command": command })))
+    is_known.then(|| (CommandName::Help, json!({ "command": topic(&command) })))
 }
 
 #[cfg(test)]

@@ -249,12 +249,13 @@ impl Database for PostgresStore {
          LIMIT $5)";
 
     fn memory_query(_owner: &Owner, words: &[Vec<String>]) -> Option<String> {
-        // Keeps only letters and digits, so that a term cannot contain an operator of the query
-        // language.
+        // In quotes, a term has no operators, and is cut into the words that the index has for it.
         let words = words.iter().filter_map(|terms| {
-            let plain = |term: &String| term.chars().filter(|c| c.is_alphanumeric()).collect();
-            let terms = terms.iter().map(plain);
-            let terms: Vec<String> = terms.filter(|term: &String| !term.is_empty()).collect();
+            let has_words = |term: &&String| term.contains(char::is_alphanumeric);
+            let quoted =
+                |term: &String| format!("'{}'", term.replace('\\', "\\\\").replace('\'', "''"));
+            let terms = terms.iter().filter(has_words).map(quoted);
+            let terms: Vec<String> = terms.collect();
             (!terms.is_empty()).then(|| format!("({})", terms.join(" | ")))
         });
         let words: Vec<String> = words.collect();

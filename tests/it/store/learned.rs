@@ -58,6 +58,18 @@ async fn the_same_question_comes_first(store: Arc<dyn Store>) {
     let found = store.learned_like(&scope, &words, &terms, 5).await.unwrap();
     let runs: Vec<_> = found.iter().map(|row| row.run).collect();
     assert_eq!((runs.len(), runs[0]), (5, id(1)), "{runs:?}");
+    // Of common words and parts of words alone.
+    for (n, question) in (31..).zip(["What's this?", "Why don't we?", r"It's a\b | c & !d"]) {
+        teach(&*store, n, question).await;
+        let as_written = question.split_whitespace().map(str::to_owned);
+        let terms: Vec<String> = search_terms(question)
+            .into_iter()
+            .chain(as_written)
+            .collect();
+        let words = search_words(question);
+        let found = store.learned_like(&scope, &words, &terms, 5).await.unwrap();
+        assert_eq!(found.first().map(|row| row.run), Some(id(n)), "{question}");
+    }
 }
 
 #[tokio::test]

@@ -42,7 +42,7 @@ impl Conclusion {
     /// Returns the action that was written.
     ///
     /// # Errors
-    /// [`Rejected::Busy`]
+    /// [`Rejected::Busy`] if nothing was written.
     pub fn ended(self) -> Result<Acted, Rejected> {
         match self {
             Self::Ended(acted) => Ok(acted),

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::action::{Acted, PendingAction, disabled, not_allowed, observe, permitted};
-use super::narrated::{Conclusion, Together};
+use super::narrated::{Conclusion, SameTransaction};
 use super::offer::OfferReason;
 use super::rate::Rate;
 use super::{ActionInput, ActionRequest, App, Rejected, RequestIds, continuation, count};
@@ -53,7 +53,7 @@ pub(super) struct Execution {
     pub executed: Option<Event>,
     pub reply: Reply,
     /// What is written with it.
-    pub together: Together,
+    pub same_transaction: SameTransaction,
 }
 
 impl App {
@@ -220,8 +220,13 @@ impl App {
             };
             let mut events = events.clone();
             events.push(executed);
-            let concluded =
-                self.conclude(pending.clone(), events, &done.reply, seed, done.together);
+            let concluded = self.conclude(
+                pending.clone(),
+                events,
+                &done.reply,
+                seed,
+                done.same_transaction,
+            );
             match concluded.await? {
                 Conclusion::Ended(acted) => {
                     if acted.run == Some(pending.id) {
@@ -257,7 +262,7 @@ impl App {
                 return Ok(Execution {
                     executed: None,
                     reply: Reply::declined(refusal.error, refusal.message),
-                    together: Together::default(),
+                    same_transaction: SameTransaction::default(),
                 });
             }
         };
@@ -286,7 +291,7 @@ impl App {
         Ok(Execution {
             executed: Some(executed),
             reply,
-            together: Together {
+            same_transaction: SameTransaction {
                 stamp,
                 narration: narration.and_then(Result::ok),
             },

@@ -3,7 +3,7 @@
 use super::action::{
     Acted, Confirmation, PendingAction, ProposalGone, confirmed_by, disabled, observe,
 };
-use super::narrated::Together;
+use super::narrated::SameTransaction;
 use super::request::{check_names, is_own};
 use super::{App, FieldProblem, Rejected, count};
 use crate::actions::commands::Action;
@@ -148,7 +148,7 @@ impl App {
                 return Err(Rejected::ProposalGone(ProposalGone::Confirmed));
             }
         }
-        let concluded = self.conclude(pending, events, reply, seed, Together::default());
+        let concluded = self.conclude(pending, events, reply, seed, SameTransaction::default());
         concluded.await?.ended()
     }
 }

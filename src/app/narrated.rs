@@ -22,7 +22,7 @@ pub(super) struct Narration {
 
 /// What belongs to the same transaction as an action that is over.
 #[derive(Default)]
-pub(super) struct Together {
+pub(super) struct SameTransaction {
     /// The state of the user's data, if the command changes it.
     pub stamp: Option<DataStamp>,
     pub narration: Option<Narration>,
@@ -144,7 +144,7 @@ impl App {
         reply: &Reply,
     ) -> Result<Acted, Rejected> {
         let seed = self.clock.new_seed();
-        let concluded = self.conclude(pending, events, reply, seed, Together::default());
+        let concluded = self.conclude(pending, events, reply, seed, SameTransaction::default());
         concluded.await?.ended()
     }
 
@@ -156,7 +156,7 @@ impl App {
         mut events: Vec<Event>,
         reply: &Reply,
         seed: u64,
-        together: Together,
+        same_transaction: SameTransaction,
     ) -> Result<Conclusion, Rejected> {
         let response = reply.value();
         let ending = Ending::Acted {
@@ -171,7 +171,7 @@ impl App {
             rejected_by(event);
         }
         let (id, confirms) = (pending.id, pending.submission.confirms);
-        let Together { stamp, narration } = together;
+        let SameTransaction { stamp, narration } = same_transaction;
         let (narrator, slot) = narration.map(|it| (it.run, it.slot)).unzip();
         let limits = narrator.as_ref().map(|run| run.limits.clone());
         let new = self.new_action(pending, seed, Usd::ZERO, limits.unwrap_or_default());

@@ -341,7 +341,7 @@ impl App {
                 return Ok(done.reply);
             };
             run.record(parsed(action, why))?;
-            let is_written = match &done.together.stamp {
+            let is_written = match &done.same_transaction.stamp {
                 Some(stamp) => run.store_if(stamp, executed).await?,
                 None => run.store(executed).await.map(|_| true)?,
             };

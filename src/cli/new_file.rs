@@ -10,6 +10,7 @@ use rustix::io::Errno;
 use tempfile::NamedTempFile;
 
 use super::exit::{Exit, fail};
+use crate::journal::folder_of;
 
 /// How the name of an incomplete file ends.
 const PARTIAL: &str = ".partial";
@@ -71,15 +72,6 @@ impl NewFile {
             .persist_noclobber(&self.path)
             .map_err(Error::from)?;
         File::open(folder_of(&self.path))?.sync_all()
-    }
-}
-
-fn folder_of(path: &Path) -> &Path {
-    let folder = path.parent().unwrap_or(Path::new("."));
-    if folder.as_os_str().is_empty() {
-        Path::new(".")
-    } else {
-        folder
     }
 }
 

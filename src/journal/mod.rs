@@ -60,7 +60,7 @@ pub use records::{
 };
 pub use source::{PlanSource, SynthesisSource};
 pub use sqlite::{
-    Existing, RestoreError, SqliteBounds, SqliteStore, leave_to_folder_owner, restore,
+    Existing, RestoreError, SqliteBounds, SqliteStore, folder_of, leave_to_folder_owner, restore,
 };
 pub use store::{
     ActionStore, AdminStore, BackendStore, JournalStore, LearnedStore, RunReader, Store, TokenStore,

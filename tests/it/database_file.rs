@@ -178,7 +178,7 @@ async fn a_client_of_a_run_that_cannot_be_written_any_more_is_told() {
 /// Returns a command that an ordinary user executes.
 fn by_ordinary_user(mut command: Command) -> Command {
     if is_root() {
-        command.uid(NOBODY).gid(NOBODY);
+        command.uid(OTHER_USER).gid(OTHER_USER);
     }
     command
 }
@@ -187,10 +187,10 @@ fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-const NOBODY: u32 = 65534;
+const OTHER_USER: u32 = 65534;
 
-fn give_to_nobody(path: &Path) {
-    std::os::unix::fs::chown(path, Some(NOBODY), Some(NOBODY)).unwrap();
+fn give_to_other_user(path: &Path) {
+    std::os::unix::fs::chown(path, Some(OTHER_USER), Some(OTHER_USER)).unwrap();
 }
 
 const OWN_DATABASE: [(&str, &str); 3] = [
@@ -205,7 +205,7 @@ async fn a_file_that_the_service_cannot_write_is_refused_before_it_listens() {
     let mut created = conclave(folder.path(), &["act", "roll 1d6"], &OWN_DATABASE);
     assert!(created.status().await.unwrap().success());
     if is_root() {
-        give_to_nobody(folder.path());
+        give_to_other_user(folder.path());
     }
     let file = folder.path().join("conclave.db");
     std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o444)).unwrap();
@@ -225,7 +225,7 @@ async fn a_command_of_root_leaves_its_files_to_the_user_of_the_service() {
         return;
     }
     let folder = TempDir::new().unwrap();
-    give_to_nobody(folder.path());
+    give_to_other_user(folder.path());
     let database = ("DATABASE_URL", "sqlite://new/data/conclave.db");
     let variables = [&OWN_DATABASE[..2], &[database]].concat();
     let token = ["token", "create", "--name", "a", "--scope", "chat"];

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::act;
 use crate::support::{MockProvider, QUESTION, Scenario, TestApp, chat, sent};
 
-const NOBODY: &str = "01890000-0000-7000-8000-000000000000";
+const UNKNOWN_RUN: &str = "01890000-0000-7000-8000-000000000000";
 
 static DOCUMENT: LazyLock<Value> = LazyLock::new(|| http::document(&Limits::default()));
 
@@ -172,7 +172,7 @@ async fn every_documented_route_exists_and_other_methods_get_405_with_allow() {
     let document: Value = app.get("/openapi.json").await.1;
     assert_eq!(document, *DOCUMENT);
     for (path, item) in document["paths"].as_object().unwrap() {
-        let url = format!("{}{}", app.url, path.replace("{id}", NOBODY));
+        let url = format!("{}{}", app.url, path.replace("{id}", UNKNOWN_RUN));
         let documented: BTreeSet<String> = item
             .as_object()
             .unwrap()

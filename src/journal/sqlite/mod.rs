@@ -30,7 +30,7 @@ use owners::{LockFile, Owners};
 use readers::{Readers, blocking};
 use writer::Writer;
 
-pub use file::leave_to_folder_owner;
+pub use file::{folder_of, leave_to_folder_owner};
 pub use restore::{Existing, RestoreError, restore};
 
 /// How long a read on the calling thread waits for a lock. Readers of this log wait for no writer, but

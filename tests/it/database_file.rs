@@ -1,7 +1,7 @@
 //! Tests the SQLite database as a file: its permissions, its path, and limits of its size.
 
 use std::os::unix::fs::{FileExt as _, PermissionsExt as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use conclave::journal::{RunFilter, RunReader as _, SqliteStore};
@@ -9,7 +9,7 @@ use tempfile::TempDir;
 use tokio::process::Command;
 
 use crate::cli::run;
-use crate::support::process::{Service, conclave};
+use crate::support::process::{DEFAULT_CONFIG, Service, conclave};
 use crate::support::{Fault, MockProvider, QUESTION, TestApp, chat, client, status_of, until};
 
 fn rights(path: &Path) -> u32 {
@@ -175,12 +175,26 @@ async fn a_client_of_a_run_that_cannot_be_written_any_more_is_told() {
     assert!(said.contains("the file is damaged"), "{said}");
 }
 
-/// Returns a command that an ordinary user executes.
-fn by_ordinary_user(mut command: Command) -> Command {
+/// Returns the service's command in a folder, executed by an ordinary user.
+fn service_of_ordinary_user(folder: &Path, variables: &[(&str, &str)]) -> Command {
+    let mut command = conclave(folder, &["serve"], variables);
     if is_root() {
+        // That user may not read the folder of the build or of the sources.
+        let config = reachable(folder, "llm.config.json", DEFAULT_CONFIG);
+        command.env("CONCLAVE_CONFIG", config);
+        command.env(
+            "PROGRAM",
+            reachable(folder, "conclave", env!("CARGO_BIN_EXE_conclave")),
+        );
         command.uid(OTHER_USER).gid(OTHER_USER);
     }
     command
+}
+
+fn reachable(folder: &Path, name: &str, file: &str) -> PathBuf {
+    let copy = folder.join(name);
+    std::fs::copy(file, &copy).unwrap();
+    copy
 }
 
 fn is_root() -> bool {
@@ -209,7 +223,7 @@ async fn a_file_that_the_service_cannot_write_is_refused_before_it_listens() {
     }
     let file = folder.path().join("conclave.db");
     std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o444)).unwrap();
-    let service = by_ordinary_user(conclave(folder.path(), &["serve"], &OWN_DATABASE));
+    let service = service_of_ordinary_user(folder.path(), &OWN_DATABASE);
     let (code, _, error) = run(service).await;
     assert_ne!(code, 0);
     let why = "the file conclave.db cannot be written: it belongs to the user ";
@@ -233,7 +247,7 @@ async fn a_command_of_root_leaves_its_files_to_the_user_of_the_service() {
         let (code, _, error) = run(conclave(folder.path(), arguments, &variables)).await;
         assert_eq!(code, 0, "{error}");
     }
-    let service = by_ordinary_user(conclave(folder.path(), &["serve"], &variables));
+    let service = service_of_ordinary_user(folder.path(), &variables);
     let log = Service::of(service).await.stop().await;
     assert!(!log.contains("WARN"), "{log}");
 }

@@ -15,18 +15,19 @@ use tokio::process::{Child, Command};
 
 use super::{MockProvider, chat, client, postgres, run_of, until};
 
+pub const DEFAULT_CONFIG: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/llm.config.json");
+
 /// Returns the binary's command in a folder, with only the given environment. Its variable `LIMIT` has
-/// options of the shell's `ulimit`.
+/// options of the shell's `ulimit`, and `PROGRAM` the path of another copy of the binary.
 pub fn conclave(folder: &Path, arguments: &[&str], variables: &[(&str, &str)]) -> Command {
-    let config = concat!(env!("CARGO_MANIFEST_DIR"), "/llm.config.json");
-    let script = r#"eval "ulimit ${LIMIT:--v unlimited}"; exec "$0" "$@""#;
+    let script = r#"eval "ulimit ${LIMIT:--v unlimited}"; exec "${PROGRAM:-$0}" "$@""#;
     let mut command = Command::new("/bin/bash");
     command
         .args(["-c", script, env!("CARGO_BIN_EXE_conclave")])
         .args(arguments)
         .current_dir(folder)
         .env_clear()
-        .env("CONCLAVE_CONFIG", config)
+        .env("CONCLAVE_CONFIG", DEFAULT_CONFIG)
         .env("USER", "ada")
         .env("LLVM_PROFILE_FILE", "/dev/null")
         .envs(variables.iter().copied())

@@ -6,14 +6,13 @@ use std::time::Duration;
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::ask::interrupted;
 use super::exit::{Done, Exit, failing};
 use super::input::text_of;
 use super::local::{refused, start, with_prompts};
 use super::output::user;
 use super::printable::without_controls;
 use super::remote;
-use super::stop::stop_signal;
+use super::stop::interruptible;
 use super::terminal::{options, say, say_json};
 use crate::actions::catalog;
 use crate::actions::reply;
@@ -124,10 +123,7 @@ fn configured(env: &Env) -> Result<Config, Problems> {
 async fn here(env: &Env, input: ActionInput, arguments: &ActArguments) -> Done {
     let config = configured(env).map_err(failing(Exit::Configuration))?;
     let app = start(config).await?;
-    tokio::select! {
-        done = acted(&app, input, arguments) => done,
-        _ = stop_signal() => Err(interrupted(&app).await),
-    }
+    interruptible(&app, Box::pin(acted(&app, input, arguments))).await
 }
 
 /// Acts in this process, and waits for the narration.

@@ -11,9 +11,8 @@ use futures_util::StreamExt as _;
 use super::attach::attachment;
 use super::exit::{Done, Exit, fail, failing};
 use super::local::{refused, start, with_prompts};
-use super::plan_text;
 use super::progress::Progress;
-use super::stop::{second_stop_signal, stop_signal};
+use super::stop::{GOES_ON, cancelled, interruptible, stop_signal};
 use super::terminal::options;
 use super::{models_line, remote};
 use crate::app::{App, ChatInput, RequestIds};
@@ -23,13 +22,8 @@ use crate::domain::{Context, Mode, Outcome, RunId, Salience, Source};
 use crate::http::reply_body;
 use crate::journal::{AckTiming, Ending, Event};
 
-/// How long an interrupted command waits for its run to end.
-const CANCEL_TIMEOUT: Duration = Duration::from_secs(10);
-
 /// How long a run may take beyond its deadline: it ends itself then, unless its end cannot be written.
 const BEYOND_DEADLINE: Duration = Duration::from_secs(30);
-/// What becomes of a run whose end is not known.
-const GOES_ON: &str = "It stays open: the next \"conclave serve\" on this database goes on with it";
 
 const CHANNEL: &str = "terminal";
 
@@ -127,10 +121,11 @@ async fn here(
     }
     let app = start(config).await?;
     let chat = app.chat_request(question).map_err(|why| refused(&why))?;
-    let submitted = app
-        .submit(chat, RequestIds::default(), AckTiming::Immediate)
-        .await;
-    let run = submitted.map_err(|why| refused(&why))?;
+    let submitted = async {
+        let submitted = app.submit(chat, RequestIds::default(), AckTiming::Immediate);
+        submitted.await.map_err(|why| refused(&why))
+    };
+    let run = interruptible(&app, submitted).await?;
     let most = app.config.policy.deadline(mode) + BEYOND_DEADLINE;
     let followed = tokio::time::timeout(most, followed(&app, run, &mut progress)).await;
     let ending = followed.unwrap_or_else(|_| {
@@ -188,48 +183,6 @@ async fn followed(app: &Arc<App>, run: RunId, progress: &mut Progress) -> Result
     };
     progress.finish();
     Ok(ending)
-}
-
-/// Cancels a run and waits for its end, unless a further signal ends the program. The ending is
-/// another one if the run ended before the cancellation.
-async fn cancelled(app: &App, run: RunId) -> Result<Ending, Exit> {
-    if let Err(error) = app.cancel(run).await {
-        let why = format!("run {run} could not be cancelled: {error}. {GOES_ON}");
-        return Err(fail(Exit::Interrupted, why));
-    }
-    let finished = tokio::select! {
-        finished = app.finished(run) => finished,
-        () = tokio::time::sleep(CANCEL_TIMEOUT) => Ok(None),
-        _ = second_stop_signal() => Ok(None),
-    };
-    match finished {
-        Ok(Some(finished)) => Ok(finished.ending),
-        Err(error) => Err(fail(Exit::Unexpected, error)),
-        Ok(None) => {
-            let why = "was told to stop and has not ended yet";
-            Err(fail(
-                Exit::Interrupted,
-                format!("run {run} {why} (conclave show {run})"),
-            ))
-        }
-    }
-}
-
-/// Cancels the runs of this process, and returns the exit code.
-pub(super) async fn interrupted(app: &App) -> Exit {
-    for run in app.own_runs() {
-        match cancelled(app, run).await {
-            Ok(Ending::Cancelled) => {
-                tell!("conclave: run {run} was cancelled");
-                if let Ok(execution) = app.execution(run).await {
-                    tell!("conclave: {}", plan_text::interrupted(&execution));
-                }
-            }
-            Ok(_) => {}
-            Err(exit) => return exit,
-        }
-    }
-    Exit::Interrupted
 }
 
 /// Returns the command that answers a question: the same one with the same flags.

@@ -14,7 +14,6 @@ use serde_json::{Value, json};
 use tempfile::NamedTempFile;
 use tower::ServiceExt as _;
 
-use super::ask::interrupted;
 use super::exit::{Done, Exit, fail, failing};
 use super::input::text_of;
 use super::local::{start, with_prompts};
@@ -23,7 +22,7 @@ use super::plan_text;
 use super::printable::without_controls;
 use super::quote;
 use super::remote;
-use super::stop::stop_signal;
+use super::stop::{interruptible, stop_signal};
 use super::terminal::{say, say_json};
 use crate::app::App;
 use crate::config::{self, Env};
@@ -318,10 +317,13 @@ async fn answered(app: &App, api: &Router, path: &str, body: &Value) -> Result<V
     let request = Request::post(path).header(CONTENT_TYPE, "application/json");
     let request = request.body(Body::from(body.to_string()));
     let request = request.map_err(failing(Exit::Unexpected))?;
-    let response = tokio::select! {
-        Ok(response) = api.clone().oneshot(request) => response,
-        _ = stop_signal() => return Err(interrupted(app).await),
+    let response = async {
+        api.clone()
+            .oneshot(request)
+            .await
+            .map_err(failing(Exit::Unexpected))
     };
+    let response = interruptible(app, response).await?;
     let status = response.status().as_u16();
     let bytes = to_bytes(response.into_body(), usize::MAX).await;
     let bytes = bytes.map_err(failing(Exit::Unexpected))?;

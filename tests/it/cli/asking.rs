@@ -108,6 +108,36 @@ async fn an_interrupted_run_is_cancelled_before_the_command_ends() {
 }
 
 #[tokio::test]
+async fn a_command_that_is_interrupted_early_leaves_no_open_run() {
+    let cli = CommandLine::new().await;
+    let late = Fault::Latency(std::time::Duration::from_secs(20));
+    cli.provider.on("*", late);
+    let narration = [
+        ("NARRATOR_ENABLED", "true"),
+        ("NARRATOR_PROVIDER", "anthropic"),
+    ];
+    // The signals are spread over the time in which a command starts and its run is accepted.
+    let commands = (0..40).map(async |number| {
+        let (command, text) = [("ask", QUESTION), ("act", "roll 1d6")][number % 2];
+        let user = format!("u{number}");
+        let mut command = cli.command(&[command, text, "--user", &user], &narration);
+        let child = command.spawn().unwrap();
+        tokio::time::sleep(std::time::Duration::from_millis(100 + 10 * number as u64)).await;
+        let id = child.id().unwrap().to_string();
+        let kill = Command::new("kill").args(["-INT", &id]).status();
+        assert!(kill.await.unwrap().success());
+        child.wait_with_output().await.unwrap()
+    });
+    futures_util::future::join_all(commands).await;
+    for kind in [&[][..], &["--actions"]] {
+        let list = [&["runs", "--limit", "100", "--json"], kind].concat();
+        let (_, runs, _) = cli.run(&list).await;
+        let open = Regex::new(r#""state":"(queued|running)""#).unwrap();
+        assert!(!open.is_match(&runs), "{runs}");
+    }
+}
+
+#[tokio::test]
 async fn an_interrupted_question_to_a_server_is_cancelled_there() {
     let cli = CommandLine::new().await;
     let late = Fault::Latency(std::time::Duration::from_secs(20));

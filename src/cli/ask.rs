@@ -12,7 +12,7 @@ use super::attach::attachment;
 use super::exit::{Done, Exit, fail, failing};
 use super::local::{refused, start, with_prompts};
 use super::progress::Progress;
-use super::stop::{GOES_ON, cancelled, interruptible, stop_signal};
+use super::stop::{GOES_ON, cancelled, stop_signal};
 use super::terminal::options;
 use super::{models_line, remote};
 use crate::app::{App, ChatInput, RequestIds};
@@ -121,13 +121,13 @@ async fn here(
     }
     let app = start(config).await?;
     let chat = app.chat_request(question).map_err(|why| refused(&why))?;
-    let submitted = async {
-        let submitted = app.submit(chat, RequestIds::default(), AckTiming::Immediate);
-        submitted.await.map_err(|why| refused(&why))
-    };
-    let run = interruptible(&app, submitted).await?;
+    let stop = stop_signal();
+    let submitted = app
+        .submit(chat, RequestIds::default(), AckTiming::Immediate)
+        .await;
+    let run = submitted.map_err(|why| refused(&why))?;
     let most = app.config.policy.deadline(mode) + BEYOND_DEADLINE;
-    let followed = tokio::time::timeout(most, followed(&app, run, &mut progress)).await;
+    let followed = tokio::time::timeout(most, followed(&app, run, stop, &mut progress)).await;
     let ending = followed.unwrap_or_else(|_| {
         let why = "did not end by its deadline: its journal could not be written (see the log)";
         Err(fail(
@@ -160,9 +160,14 @@ async fn here(
 }
 
 /// Shows the progress of a run up to its end. A signal that ends the program cancels the run.
-async fn followed(app: &Arc<App>, run: RunId, progress: &mut Progress) -> Result<Ending, Exit> {
+async fn followed(
+    app: &Arc<App>,
+    run: RunId,
+    stop: impl Future<Output = &'static str>,
+    progress: &mut Progress,
+) -> Result<Ending, Exit> {
     let mut entries = app.follow(run, 0);
-    let mut stop = std::pin::pin!(stop_signal());
+    let mut stop = std::pin::pin!(stop);
     let ending = loop {
         let entry = tokio::select! {
             entry = entries.next() => entry,

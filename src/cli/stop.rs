@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use futures_util::future::OptionFuture;
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::exit::{Exit, fail};
@@ -92,27 +93,38 @@ pub(super) async fn cancelled(app: &App, run: RunId) -> Result<Ending, Exit> {
 }
 
 /// Waits for a signal that ends the program, and returns its name: SIGINT, SIGTERM, or SIGHUP of a
-/// closed terminal, unless `nohup` had it ignored.
-pub(super) async fn stop_signal() -> &'static str {
-    tokio::select! {
-        name = second_stop_signal() => name,
-        () = received(SignalKind::hangup()), if !ignores_hangup() => "SIGHUP",
+/// closed terminal, unless `nohup` had it ignored. A signal counts from this call on.
+pub(super) fn stop_signal() -> impl Future<Output = &'static str> {
+    let stop = second_stop_signal();
+    let hangup = (!ignores_hangup()).then(|| received(SignalKind::hangup()));
+    async move {
+        tokio::select! {
+            name = stop => name,
+            Some(()) = OptionFuture::from(hangup) => "SIGHUP",
+        }
     }
 }
 
 /// Waits for a further signal, which ends the program at once. A closed terminal may send SIGHUP
 /// twice, so that is none.
-pub(super) async fn second_stop_signal() -> &'static str {
-    tokio::select! {
-        () = received(SignalKind::interrupt()) => "SIGINT",
-        () = received(SignalKind::terminate()) => "SIGTERM",
+pub(super) fn second_stop_signal() -> impl Future<Output = &'static str> {
+    let interrupt = received(SignalKind::interrupt());
+    let terminate = received(SignalKind::terminate());
+    async move {
+        tokio::select! {
+            () = interrupt => "SIGINT",
+            () = terminate => "SIGTERM",
+        }
     }
 }
 
-async fn received(kind: SignalKind) {
-    match signal(kind) {
-        Ok(mut signal) => _ = signal.recv().await,
-        Err(_) => std::future::pending().await,
+fn received(kind: SignalKind) -> impl Future<Output = ()> {
+    let listener = signal(kind);
+    async move {
+        match listener {
+            Ok(mut signal) => _ = signal.recv().await,
+            Err(_) => std::future::pending().await,
+        }
     }
 }
 

@@ -129,10 +129,10 @@ async fn a_command_that_is_interrupted_early_leaves_no_open_run() {
         child.wait_with_output().await.unwrap()
     });
     futures_util::future::join_all(commands).await;
+    let open = Regex::new(r#""state":"(queued|running)""#).unwrap();
     for kind in [&[][..], &["--actions"]] {
         let list = [&["runs", "--limit", "100", "--json"], kind].concat();
         let (_, runs, _) = cli.run(&list).await;
-        let open = Regex::new(r#""state":"(queued|running)""#).unwrap();
         assert!(!open.is_match(&runs), "{runs}");
     }
 }

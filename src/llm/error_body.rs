@@ -1,9 +1,10 @@
 //! Parses error answers: the providers' error bodies and `retry-after`. Removes keys.
 
 use std::sync::LazyLock;
-use std::time::Duration;
+use std::time::{Duration, UNIX_EPOCH};
 
 use hyper::header::{DATE, HeaderMap, RETRY_AFTER};
+use jiff::Timestamp;
 use regex::Regex;
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::Value;
@@ -152,15 +153,17 @@ fn retry_after(headers: &HeaderMap) -> Option<Duration> {
         // A number that is too large for a duration means a long wait.
         (value >= 0.0).then(|| Duration::try_from_secs_f64(value).unwrap_or(MAX_RETRY_AFTER))
     };
-    let date = |text: &str| Some(jiff::fmt::rfc2822::parse(text).ok()?.timestamp());
+    let date = |text: &str| httpdate::parse_http_date(text).ok();
     let in_ms = text("retry-after-ms").and_then(|text| seconds(text, 0.001));
     let wait = in_ms.or_else(|| {
         let text_of_wait = text(RETRY_AFTER.as_str())?;
         seconds(text_of_wait, 1.0).or_else(|| {
             let now = text(DATE.as_str()).and_then(date);
-            let now = now.unwrap_or_else(|| Clock::System.now());
-            let wait = date(text_of_wait)?.duration_since(now);
-            Duration::try_from(wait).ok()
+            let now = now.or_else(|| {
+                let now = Clock::System.now().duration_since(Timestamp::UNIX_EPOCH);
+                Some(UNIX_EPOCH + Duration::try_from(now).ok()?)
+            });
+            date(text_of_wait)?.duration_since(now?).ok()
         })
     });
     wait.map(|wait| wait.min(MAX_RETRY_AFTER))
@@ -203,7 +206,10 @@ mod tests {
             ("inf", ms(3_600_000)),
             ("Wed, 21 Oct 2015 07:28:30 GMT", ms(30_000)),
             ("Wed, 21 Oct 2015 07:27:30 GMT", None),
+            ("Wednesday, 21-Oct-15 07:28:30 GMT", ms(30_000)),
+            ("Wed Oct 21 07:28:30 2015", ms(30_000)),
             ("Thu, 31 Dec 2099 23:59:59 GMT", ms(3_600_000)),
+            ("Fri, 31 Dec 9999 23:59:59 GMT", ms(3_600_000)),
         ] {
             assert_eq!(wait(&[("retry-after", given), date]), expected, "{given}");
         }

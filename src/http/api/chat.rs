@@ -2,12 +2,12 @@
 
 use super::reply_body::ReplyBody;
 use super::runs::end_of;
-use crate::http::headers::wants;
+use crate::http::headers::{accepts, wants};
 use std::sync::{Arc, LazyLock};
 
 use axum::Json;
 use axum::extract::{Request, State};
-use axum::http::header::{ACCEPT, LOCATION};
+use axum::http::header::LOCATION;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use jsonschema::Validator;
@@ -42,7 +42,7 @@ pub(in crate::http) async fn post(
         idempotency_key: idempotency_key(headers)?,
         correlation_id: request_id::correlation_id(headers),
     };
-    let streams = wants(headers, ACCEPT.as_str(), "text/event-stream");
+    let streams = accepts(headers, "text/event-stream");
     let is_async = wants(headers, "prefer", "respond-async");
     let ack = if streams || is_async {
         AckTiming::Immediate

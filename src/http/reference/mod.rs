@@ -8,14 +8,14 @@ mod schemas;
 use std::sync::{Arc, OnceLock};
 
 use axum::Extension;
-use axum::http::header::{ACCEPT, CONTENT_SECURITY_POLICY, CONTENT_TYPE, LOCATION, VARY};
+use axum::http::header::{CONTENT_SECURITY_POLICY, CONTENT_TYPE, LOCATION, VARY};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Map, Value, json};
 
 use super::api::shapes::objects;
 use super::error::Problem;
-use super::headers::wants;
+use super::headers::accepts;
 use super::problem_kind::Kind;
 use super::routes::Routes;
 use crate::config::Limits;
@@ -57,7 +57,7 @@ impl Reference {
 /// Redirects a browser to the page. Any other client gets an error, because its base address is
 /// probably wrong.
 pub(super) async fn root(headers: HeaderMap) -> Response {
-    let answer = if wants(&headers, ACCEPT.as_str(), "text/html") {
+    let answer = if accepts(&headers, "text/html") {
         (StatusCode::SEE_OTHER, [(LOCATION, "/docs")]).into_response()
     } else {
         let detail = "the API is under /api; GET /docs describes it for people, GET /openapi.json for programs";

@@ -373,6 +373,7 @@ async fn a_model_that_only_thinks_fails_with_advice_after_few_calls() {
 async fn a_model_that_was_replaced_is_flagged_in_the_reply_and_the_audit() {
     let provider = MockProvider::start().await;
     provider.on("r1/verifier", Fault::ServedBy("claude-haiku-3-20240307"));
+    provider.on("r1/critic", Fault::ServedBy("[other](http://x)` @everyone"));
     let app = TestApp::start(&provider).await;
     let got = app.ask("audit", QUESTION).await;
     let verifier = &got.body["audit"]["agents"][2];
@@ -380,10 +381,13 @@ async fn a_model_that_was_replaced_is_flagged_in_the_reply_and_the_audit() {
         (&verifier["servedModel"], &verifier["modelReplaced"]),
         (&json!("claude-haiku-3-20240307"), &json!(true))
     );
-    assert!(
-        got.text().contains(
-            "verifier: claude-haiku-3-20240307 answered in the place of claude-haiku-5-5"
-        )
+    assert!(got.text().contains(
+        "verifier: `claude-haiku-3-20240307` answered in the place of `claude-haiku-5-5`"
+    ));
+    // What a provider says is no Markdown of the reply.
+    assert_eq!(
+        got.text().matches("`[other](http://x)' @everyone`").count(),
+        3
     );
     assert_eq!(got.body["audit"]["agents"][0]["modelReplaced"], false);
 }

@@ -223,8 +223,10 @@ impl Noted<'_> {
         let calls = self.transcript.calls.iter().filter(|it| it.is_replaced());
         let note = |call: &CallView<'_>| {
             let role = call.sent.role.as_str();
-            let (served, model) = (call.served()?, &call.sent.model);
-            let values = [("role", role), ("served", served), ("model", model)];
+            // The provider's own text, which is no Markdown of the reply.
+            let served = format!("`{}`", call.served()?.replace('`', "'"));
+            let model = format!("`{}`", call.sent.model);
+            let values = [("role", role), ("served", &served), ("model", &model)];
             Some(self.texts().note("replaced", &values))
         };
         calls.filter_map(note).collect()

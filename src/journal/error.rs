@@ -185,7 +185,8 @@ impl From<MigrateError> for Error {
 fn of_sqlite(code: &str) -> Unavailable {
     match code {
         "5" | "6" | "261" | "517" => "it is locked by another process".into(),
-        "13" => Unavailable::DiskFull,
+        // The second one: the index of the log could not grow (SQLITE_IOERR_SHMSIZE).
+        "13" | "4874" => Unavailable::DiskFull,
         "778" => Unavailable::FileLimit,
         "8" | "264" | "520" | "776" | "1032" | "14" => "the file cannot be written".into(),
         "1544" => "the folder of its file cannot be written".into(),
@@ -220,6 +221,11 @@ fn of_postgres(code: &str) -> Unavailable {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_index_of_the_log_that_cannot_grow_means_a_full_disk() {
+        assert_eq!(of_sqlite("4874"), Unavailable::DiskFull);
+    }
 
     #[test]
     fn codes_of_postgres_are_put_in_words() {

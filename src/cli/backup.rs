@@ -21,7 +21,7 @@ pub(super) async fn run(env: &Env, file: PathBuf) -> Done {
     let new = NewFile::create(&file)?;
     let copied = store.backup(new.draft()).await;
     copied.map_err(|error| fail(Exit::Unexpected, error))?;
-    new.finish()?;
+    new.finish(env)?;
     let bytes = std::fs::metadata(&file).map_or(0, |meta| meta.len());
     say(format_args!("{}: {bytes} bytes", file.display()));
     Ok(())

@@ -55,7 +55,7 @@ pub(super) async fn run(env: &Env, arguments: ExportArguments) -> Done {
     let result = write(&*store, filter, &mut BufWriter::new(output)).await;
     match result {
         Ok(written) => {
-            file.map_or(Ok(()), NewFile::finish)?;
+            file.map_or(Ok(()), |file| file.finish(env))?;
             tell!("exported {}", counted(written.runs, "run", "runs"));
             if written.unfinished > 0 {
                 let (one, several) = ("run in flight was", "runs in flight were");

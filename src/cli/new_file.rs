@@ -10,7 +10,8 @@ use rustix::io::Errno;
 use tempfile::NamedTempFile;
 
 use super::exit::{Exit, fail};
-use crate::journal::folder_of;
+use crate::config::{Database, Env};
+use crate::journal::{folder_of, leave_to_folder_owner};
 
 /// How the name of an incomplete file ends.
 const PARTIAL: &str = ".partial";
@@ -57,13 +58,24 @@ impl NewFile {
         file.map_err(|error| failed(&self.path, &error))
     }
 
-    /// Gives the file its name, once its disk has it. Never replaces another file.
+    /// Gives the file its name, once its disk has it. Never replaces another file. In the folder of the
+    /// database, a file of root is left to the owner of the folder.
     ///
     /// # Errors
     /// As [`NewFile::create`].
-    pub fn finish(self) -> std::result::Result<(), Exit> {
+    pub fn finish(self, env: &Env) -> std::result::Result<(), Exit> {
         let path = self.path.clone();
-        self.named().map_err(|error| failed(&path, &error))
+        self.named().map_err(|error| failed(&path, &error))?;
+        let is_beside = |database: &Path| {
+            let [one, other] = [&path, database].map(|it| folder_of(it).canonicalize().ok());
+            one.is_some() && one == other
+        };
+        if let Ok(Database::Sqlite(database)) = Database::of(env)
+            && is_beside(&database)
+        {
+            leave_to_folder_owner(&path);
+        }
+        Ok(())
     }
 
     fn named(self) -> Result<()> {

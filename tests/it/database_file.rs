@@ -1,6 +1,6 @@
 //! Tests the SQLite database as a file: its permissions, its path, and limits of its size.
 
-use std::os::unix::fs::{FileExt as _, PermissionsExt as _};
+use std::os::unix::fs::{FileExt as _, MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -243,10 +243,13 @@ async fn a_command_of_root_leaves_its_files_to_the_user_of_the_service() {
     let database = ("DATABASE_URL", "sqlite://new/data/conclave.db");
     let variables = [&OWN_DATABASE[..2], &[database]].concat();
     let token = ["token", "create", "--name", "a", "--scope", "chat"];
-    for arguments in [&token[..], &["act", "roll 1d6"]] {
+    let backup = ["backup", "new/data/copy.db"];
+    for arguments in [&token[..], &["act", "roll 1d6"], &backup] {
         let (code, _, error) = run(conclave(folder.path(), arguments, &variables)).await;
         assert_eq!(code, 0, "{error}");
     }
+    let copy = std::fs::metadata(folder.path().join("new/data/copy.db")).unwrap();
+    assert_eq!(copy.uid(), OTHER_USER);
     let service = service_of_ordinary_user(folder.path(), &variables);
     let log = Service::of(service).await.stop().await;
     assert!(!log.contains("WARN"), "{log}");

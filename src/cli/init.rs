@@ -1,23 +1,30 @@
 //! `conclave init`: finds or asks for a key, writes the config and `.env`, and probes the models.
 
 use std::collections::BTreeSet;
-use std::fs::OpenOptions;
+use std::fs::Permissions;
 use std::io::{IsTerminal as _, Write as _};
-use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use rustix::termios::{OptionalActions, tcgetattr, tcsetattr};
+use tempfile::NamedTempFile;
 
 use super::doctor;
 use super::exit::{Done, Exit, fail, failing};
 use super::local::check_files;
+use super::stop::stop_signal;
 use super::terminal::say;
 use crate::config::{self, Env, PRESETS, Preset};
+use crate::journal::folder_of;
 
 const CONFIG: &str = "llm.config.json";
 
 /// The file mode of secrets: only the owner can read and write.
 const PRIVATE: u32 = 0o600;
+
+/// The file mode of a config, which the umask lowers.
+const READABLE: u32 = 0o644;
 
 #[derive(Debug, Args)]
 pub(super) struct InitArguments {
@@ -58,7 +65,7 @@ pub(super) async fn run(env: &Env, arguments: &InitArguments, has_config: bool) 
         let why = format!("{} is there already: --force replaces it", config.display());
         return Err(fail(Exit::Usage, why));
     }
-    let (provider, keys) = chosen(env, arguments).map_err(failing(Exit::Usage))?;
+    let (provider, keys) = chosen(env, arguments).await?;
     let settings: Vec<(String, String)> =
         keys.into_iter().chain(addresses(env, &provider)).collect();
     let former = if arguments.force {
@@ -128,49 +135,86 @@ fn key_variables() -> Vec<String> {
 }
 
 /// Returns the name of the built-in config to write, and the keys that go into `.env`.
-fn chosen(env: &Env, arguments: &InitArguments) -> Result<(String, Vec<(String, String)>), String> {
+///
+/// # Errors
+/// The exit code, after the reason was printed.
+async fn chosen(
+    env: &Env,
+    arguments: &InitArguments,
+) -> Result<(String, Vec<(String, String)>), Exit> {
     let found = config::providers_with_keys(env);
     let provider = match (&arguments.provider, found.as_slice()) {
         (Some(name), _) if name == "local" || config::built_in(name).is_none() => {
             let known = "anthropic, openai, xai, openrouter, ollama or mixed";
-            return Err(format!("there is no provider {name:?}: {known}"));
+            let why = format!("there is no provider {name:?}: {known}");
+            return Err(fail(Exit::Usage, why));
         }
         (Some(name), _) => name.clone(),
         (None, [only]) => (*only).to_owned(),
         (None, [_, ..]) => "mixed".to_owned(),
-        (None, []) => ask_for_provider()?,
+        (None, []) => ask_for_provider().map_err(failing(Exit::Usage))?,
     };
     let Some(preset) = Preset::of(&provider) else {
         let keys = set(env, key_variables().into_iter());
         if keys.len() < 2 {
             let variables = key_variables().join(", ");
-            return Err(format!("mixed needs two keys or more of {variables}"));
+            let why = format!("mixed needs two keys or more of {variables}");
+            return Err(fail(Exit::Usage, why));
         }
         return Ok((provider, keys));
     };
-    let keys = preset.needs_key().then(|| key_of(env, preset.variable()));
-    Ok((provider, keys.transpose()?.into_iter().collect()))
+    let keys = if preset.needs_key() {
+        vec![key_of(env, preset.variable()).await?]
+    } else {
+        vec![]
+    };
+    Ok((provider, keys))
 }
 
 /// Returns the key of a provider from its variable or from the terminal.
-fn key_of(env: &Env, variable: String) -> Result<(String, String), String> {
+///
+/// # Errors
+/// The exit code, after the reason was printed.
+async fn key_of(env: &Env, variable: String) -> Result<(String, String), Exit> {
     let key = match env.get(&variable) {
         Some(key) => key.to_owned(),
-        None if std::io::stdin().is_terminal() => dialoguer::Password::new()
-            .with_prompt(format!("{variable} (not shown)"))
-            .interact()
-            .map_err(|error| format!("no key was given: {error}"))?
-            .trim()
-            .to_owned(),
+        None if std::io::stdin().is_terminal() => hidden(&variable).await?,
         None => {
             let why = "is not set, and there is no terminal to ask for it";
-            return Err(format!("{variable} {why}"));
+            return Err(fail(Exit::Usage, format!("{variable} {why}")));
         }
     };
     if key.is_empty() {
-        return Err(format!("{variable} is empty"));
+        return Err(fail(Exit::Usage, format!("{variable} is empty")));
     }
     Ok((variable, key))
+}
+
+/// Reads a key from the terminal, which does not show it. A signal that ends the program makes the
+/// terminal show again what is typed.
+async fn hidden(variable: &str) -> Result<String, Exit> {
+    let stop = stop_signal();
+    let before = tcgetattr(std::io::stdin());
+    let prompt = format!("{variable} (not shown)");
+    let (sender, key) = tokio::sync::oneshot::channel();
+    // The end of the program does not wait for this thread.
+    std::thread::spawn(move || {
+        let prompt = dialoguer::Password::new().with_prompt(prompt);
+        let _ = sender.send(prompt.interact());
+    });
+    tokio::select! {
+        Ok(key) = key => {
+            let key = key.map_err(|error| format!("no key was given: {error}"));
+            Ok(key.map_err(failing(Exit::Usage))?.trim().to_owned())
+        }
+        _ = stop => {
+            if let Ok(before) = before {
+                let _ = tcsetattr(std::io::stdin(), OptionalActions::Now, &before);
+            }
+            tell!("");
+            Err(fail(Exit::Interrupted, "no key was given"))
+        }
+    }
 }
 
 fn ask_for_provider() -> Result<String, String> {
@@ -220,16 +264,29 @@ fn write_all(
         [] => BTreeSet::new(),
         _ => add_settings(&folder.join(".env"), settings, former)?,
     };
-    if config.exists() {
-        let aside = unused(folder);
-        std::fs::rename(&config, &aside).map_err(|error| said(&aside, &error))?;
-    }
     let text = config::built_in(provider).unwrap_or_default();
     // The schema is beside the file only in the repository.
     let lines = text.lines().filter(|line| !line.contains("\"$schema\""));
     let text = lines.fold(String::new(), |all, line| all + line + "\n");
-    std::fs::write(&config, text).map_err(|error| said(&config, &error))?;
+    let draft = drafted(&config, &text, READABLE).map_err(|error| said(&config, &error))?;
+    if config.exists() {
+        let aside = unused(folder);
+        std::fs::rename(&config, &aside).map_err(|error| said(&aside, &error))?;
+    }
+    let named = draft.persist(&config);
+    named.map_err(|error| said(&config, &error.error))?;
     Ok(kept)
+}
+
+/// Writes a text to a file without a name yet, in the folder of its final one. A full disk thus leaves
+/// what is there.
+fn drafted(path: &Path, text: &str, mode: u32) -> std::io::Result<NamedTempFile> {
+    let mut draft = tempfile::Builder::new();
+    let draft = draft.permissions(Permissions::from_mode(mode));
+    let mut draft = draft.tempfile_in(folder_of(path))?;
+    draft.write_all(text.as_bytes())?;
+    draft.as_file().sync_all()?;
+    Ok(draft)
 }
 
 /// Returns an unused file name for the former config.
@@ -281,17 +338,10 @@ fn add_settings(
             }
         }
     }
-    let mut file = OpenOptions::new()
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .mode(PRIVATE)
-        .open(path)
-        .map_err(said)?;
-    file.set_permissions(std::fs::Permissions::from_mode(PRIVATE))
-        .map_err(said)?;
-    file.write_all((lines.join("\n") + "\n").as_bytes())
-        .map_err(said)?;
+    // A link stays one.
+    let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let draft = drafted(&path, &(lines.join("\n") + "\n"), PRIVATE).map_err(said)?;
+    draft.persist(&path).map_err(|error| said(error.error))?;
     Ok(kept)
 }
 

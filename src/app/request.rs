@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
 
+use super::continuation::without_new_prefix;
 use super::problems::{self, FieldProblem};
 use crate::config::Limits;
 use crate::domain::{
@@ -218,13 +219,15 @@ pub(super) fn check_focus(focus: &EvidenceFocus) -> Result<(), Vec<FieldProblem>
 
 fn message_problems(message: &str, limits: &Limits, problems: &mut Vec<FieldProblem>) {
     let mut add = |detail: String| problems.push(FieldProblem::new("/message", detail));
-    let chars = message.chars().count();
-    if chars == 0 {
+    if message.is_empty() {
         add("must not be empty".into());
-    } else if chars > limits.message_chars {
+    }
+    // The prefix is no part of the question.
+    let question = without_new_prefix(message).unwrap_or(message);
+    let (chars, most) = (question.chars().count(), limits.message_chars);
+    if chars > most {
         add(format!(
-            "has {chars} characters; at most {} are allowed",
-            limits.message_chars
+            "has {chars} characters; at most {most} are allowed"
         ));
     }
     if message.contains('\0') {

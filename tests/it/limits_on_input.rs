@@ -56,6 +56,17 @@ async fn a_body_of_many_mistakes_is_answered_with_a_short_list() {
 }
 
 #[tokio::test]
+async fn the_prefix_of_a_new_request_is_no_part_of_its_length() {
+    let provider = MockProvider::start().await;
+    let app = TestApp::start(&provider).await;
+    for (chars, is_too_long) in [(32_000, false), (32_001, true)] {
+        let message = format!("new: {}", "a".repeat(chars));
+        let (_, text) = post(&app, "/api/chat", chat("deep", &message).to_string()).await;
+        assert_eq!(text.contains("at most 32000"), is_too_long, "{text}");
+    }
+}
+
+#[tokio::test]
 async fn a_key_that_occurs_twice_in_a_body_is_refused_and_named() {
     let provider = MockProvider::start().await;
     let app = TestApp::start(&provider).await;

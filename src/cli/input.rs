@@ -17,17 +17,27 @@ const MAX_LINE_MIB: u64 = 64;
 
 const MIB: u64 = 1024 * 1024;
 
-/// Returns the text of the argument. Without one, or for `-`, it reads standard input.
+const STANDARD_INPUT: &str = "-";
+
+/// Returns the text of the argument. For `-` it reads standard input, and also without an argument,
+/// unless that is a terminal.
 pub(super) fn text_of(given: Option<&str>, what: &str) -> Result<String, String> {
+    let is_terminal = std::io::stdin().is_terminal();
     match given {
-        Some(text) if text != "-" => Ok(text.to_owned()),
-        _ if std::io::stdin().is_terminal() => Err(format!(
-            "no {what}: give it as an argument or on standard input"
-        )),
-        _ => bounded(std::io::stdin().lock())
-            .and_then(|bytes| String::from_utf8(bytes).map_err(|_| "is not UTF-8".to_owned()))
-            .map_err(|why| format!("standard input: {why}")),
+        Some(text) if text != STANDARD_INPUT => return Ok(text.to_owned()),
+        None if is_terminal => {
+            return Err(format!(
+                "no {what}: give it as an argument or on standard input"
+            ));
+        }
+        _ => {}
     }
+    if is_terminal {
+        tell!("reading the {what}: end it with Ctrl-D on a new line");
+    }
+    bounded(std::io::stdin().lock())
+        .and_then(|bytes| String::from_utf8(bytes).map_err(|_| "is not UTF-8".to_owned()))
+        .map_err(|why| format!("standard input: {why}"))
 }
 
 /// Returns the text of the argument, and after it that of standard input if `-` follows the
@@ -40,10 +50,10 @@ pub(super) fn text_with_input(
 ) -> Result<String, String> {
     let text = text_of(given, what)?;
     if follows {
-        let input = text_of(None, what)?;
+        let input = text_of(Some(STANDARD_INPUT), what)?;
         return Ok(format!("{text}\n\n{input}"));
     }
-    if given.is_some_and(|given| given != "-") && has_piped_input() {
+    if given.is_some_and(|given| given != STANDARD_INPUT) && has_piped_input() {
         tell!("standard input is not read: add - after the {what} to send it too");
     }
     Ok(text)

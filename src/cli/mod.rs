@@ -51,7 +51,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use clap::{CommandFactory as _, Parser, Subcommand};
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use crate::app;
 use crate::config::Env;
@@ -187,7 +187,9 @@ pub fn main() -> ExitCode {
 }
 
 async fn run() -> Exit {
-    let arguments = match Arguments::try_parse() {
+    let matches = command_line().color(colours()).try_get_matches();
+    let parsed = matches.and_then(|matches| Arguments::from_arg_matches(&matches));
+    let arguments = match parsed {
         Ok(arguments) => arguments,
         Err(error) => {
             let _ = error.print();
@@ -237,6 +239,14 @@ async fn run() -> Exit {
         }
     };
     done.err().unwrap_or(Exit::Done)
+}
+
+/// Returns the colours of help and usage errors. clap itself ignores an empty `NO_COLOR`.
+fn colours() -> clap::ColorChoice {
+    match std::env::var_os("NO_COLOR") {
+        Some(_) => clap::ColorChoice::Never,
+        None => clap::ColorChoice::Auto,
+    }
 }
 
 /// A write beyond the file size limit (`ulimit -f`, `LimitFSIZE`) raises SIGXFSZ, which kills the

@@ -188,9 +188,7 @@ fn capture(name: &str, text: &str) -> Option<String> {
 }
 
 fn remarks(text: &str) -> Option<Found> {
-    let remark = capture("text.brackets", text).or_else(|| {
-        capture("text.ooc", text).filter(|_| !regex("text.about_ooc").is_match(text))
-    })?;
+    let remark = capture("text.brackets", text).or_else(|| capture("text.ooc", text))?;
     Some((CommandName::Ooc, json!({ "remark": remark })))
 }
 

@@ -11,11 +11,8 @@ use crate::app::App;
 use crate::domain::RunId;
 use crate::journal::Ending;
 
-/// How long an interrupted command waits for its run to end.
+/// How long an interrupted command waits for its run to be accepted, and then to end.
 const CANCEL_TIMEOUT: Duration = Duration::from_secs(10);
-
-/// How long an interrupted command waits for a run that is being accepted.
-const ACCEPT_TIMEOUT: Duration = Duration::from_secs(2);
 const POLL: Duration = Duration::from_millis(5);
 
 /// What becomes of a run whose end is not known.
@@ -44,7 +41,7 @@ pub(super) async fn interruptible<T>(
     tokio::select! {
         done = &mut work => return done,
         () = accepted => {}
-        () = tokio::time::sleep(ACCEPT_TIMEOUT) => {}
+        () = tokio::time::sleep(CANCEL_TIMEOUT) => {}
         _ = second_stop_signal() => {}
     }
     Err(interrupted(app).await)

@@ -117,7 +117,7 @@ async fn a_command_that_is_interrupted_early_leaves_no_open_run() {
         ("NARRATOR_PROVIDER", "anthropic"),
     ];
     // The signals are spread over the time in which a command starts and its run is accepted.
-    let commands = (0..40).map(async |number| {
+    let commands = (0..24).map(async |number| {
         let (command, text) = [("ask", QUESTION), ("act", "roll 1d6")][number % 2];
         let user = format!("u{number}");
         let mut command = cli.command(&[command, text, "--user", &user], &narration);

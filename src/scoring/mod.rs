@@ -280,6 +280,9 @@ fn parsed_outputs<'a>(
             // the request the quotation.
             screening.clear_answers();
         }
+        if is_cleared && panel.task_type == Some(TaskType::PromptEngineering) {
+            screening.quote_attacks();
+        }
         ParsedOutput {
             output,
             reading,

@@ -450,3 +450,44 @@ fn a_reply_with_the_words_of_another_report_gives_another_answer() {
         assert_eq!(may_be, may, "{main}");
     }
 }
+
+#[test]
+fn hyphens_and_minus_signs_of_all_kinds_are_one() {
+    for (plain, answer) in [
+        ("2024-03-05", "2024\u{2011}03\u{2011}05"),
+        ("-78 °C", "\u{2011}78 °C"),
+        ("-78 °C", "\u{2212}78 °C"),
+        ("-78 °C", "\u{2014}78 °C"),
+        ("-78 °C", "\u{2015}78 °C"),
+        (
+            "Antoine de Saint-Exupéry",
+            "Antoine de Saint\u{2010}Exupéry",
+        ),
+        ("-7", "\u{fe63}7"),
+    ] {
+        assert_eq!(
+            groups("What is it?", &[plain, answer, plain]),
+            1,
+            "{answer}"
+        );
+        assert!(may_give(
+            "What is it?",
+            "",
+            &format!("It is {answer}."),
+            plain,
+            &[]
+        ));
+        assert!(may_give(
+            "What is it?",
+            "",
+            &format!("It is {plain}."),
+            answer,
+            &[]
+        ));
+    }
+    assert_eq!(groups("What is it?", &["7 °C", "\u{2014}7 °C", "7 °C"]), 2);
+    let sum = |sign| three(Some("61"), "It is 61.", &format!("92 {sign} 30 = 61"));
+    for sign in ["-", "\u{2011}", "\u{2212}"] {
+        assert!(!ships(&of("How many?", &sum(sign))), "{sign}");
+    }
+}

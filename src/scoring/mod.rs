@@ -40,7 +40,7 @@ pub use crate::domain::{AnswerGroup, Judgement};
 pub use batch::parse as parse_record;
 pub use checks::{declines, repeats_instructions};
 pub use from_text::report_from_text;
-pub use reply_answer::may_give;
+pub use reply_answer::{may_give, states};
 pub use status_caps::is_disproved;
 pub use terms::MAX_UNCHECKED;
 
@@ -279,6 +279,9 @@ fn parsed_outputs<'a>(
             // "I can't pay the rent on time" may be the letter that was asked for, and a sentence of
             // the request the quotation.
             screening.clear_answers();
+        }
+        if is_cleared && panel.task_type == Some(TaskType::PromptEngineering) {
+            screening.quote_attacks();
         }
         ParsedOutput {
             output,

@@ -5,26 +5,42 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 use unicode_normalization::UnicodeNormalization as _;
+use unicode_normalization::char::is_combining_mark;
 use unicode_script::{Script, UnicodeScript as _};
 
 use super::answer::{self, Answer, Day, Number, Options, Phrase};
-use crate::domain::in_digits;
-use crate::text::{clip, collapse_whitespace, count_words, figures, language_code, pattern};
+use crate::domain::{AnswerGroup, in_digits, is_unspaced};
+use crate::text::{
+    MAX_BYTES, Word, clip, collapse_whitespace, count_words, figures, language_code, pattern, words,
+};
 
-/// A word of an answer is found in a text by this share of its letters, because words are inflected.
+/// A word of an answer is found inside another word by this share of its letters.
 const STEM: f64 = 0.6;
-/// The least letters of a stem; shorter words must be whole.
-const MIN_STEM_CHARS: usize = 3;
+/// The least letters of such a part. In scripts without spaces a whole word does.
+const MIN_STEM_CHARS: usize = 4;
+/// Words of this similarity (Jaro-Winkler) are forms of one word: "Орёл", "Орле".
+const SIMILAR: f64 = 0.8;
+/// To compare a longer word takes time by its length.
+const MAX_WORD_BYTES: usize = 64;
 /// A summary of at most this number of words is nothing but the answer.
 const MAX_BARE_WORDS: usize = 3;
 /// The most bytes of a text in which a number is looked for in words.
 const MAX_IN_WORDS_BYTES: usize = 20_000;
 
-/// False if the texts of a reply do not give the final answer that it names: they have other numbers
-/// than it and the request, state another date, verdict or choice, or lack its words. A text with
-/// fractions or powers may have a number in another form, and a text in another script a name. A
-/// summary that is a part of the main answer says nothing by itself.
-pub fn may_give(request: &str, tldr: &str, main: &str, answer: &str) -> bool {
+/// False if the texts of a reply give another final answer than it names: they have other numbers
+/// than it and the request, state another date, verdict or choice, or have the words of another group
+/// and not its own. A text with fractions or powers may have a number in another form, and a text in
+/// another script a name. A summary that is a part of the main answer says nothing by itself. A text
+/// that only lacks the words of an answer may say it in others.
+pub fn may_give(
+    request: &str,
+    tldr: &str,
+    main: &str,
+    answer: &str,
+    groups: &[AnswerGroup],
+) -> bool {
+    let plain = [request, tldr, main, answer].map(|text| collapse_whitespace(text));
+    let [request, tldr, main, answer] = plain.each_ref().map(|text| &**text);
     let options = Options::read(request);
     let letter = answer::letter_of(answer, &options).map(Answer::Choice);
     let Some(named) = letter.or_else(|| answer::parse(answer)) else {
@@ -51,8 +67,9 @@ pub fn may_give(request: &str, tldr: &str, main: &str, answer: &str) -> bool {
         }
         Answer::Words(phrase) => {
             let short = summary.filter(|text| count_words(text) <= MAX_BARE_WORDS);
-            let mut texts = [Some(all.as_str()), short].into_iter().flatten();
-            texts.all(|text| has_words(text, phrase)) && have_figures()
+            short.is_none_or(|text| has_words(text, phrase))
+                && !has_other_words(&all, answer, phrase, groups)
+                && have_figures()
         }
         Answer::YesNo(_) | Answer::Choice(_) => {
             let differs = |text: &str| {
@@ -79,15 +96,20 @@ pub fn may_give(request: &str, tldr: &str, main: &str, answer: &str) -> bool {
 fn has_figures(request: &str, text: &str, answer: &str) -> bool {
     // "(1,2)" has two.
     static LISTED: LazyLock<Regex> = LazyLock::new(|| pattern(r",(\d{1,2}(?:\D|$))"));
+    // "5.3.2024" has those of "5. maaliskuuta 2024".
+    static DATE: LazyLock<Regex> =
+        LazyLock::new(|| pattern(r"\b\d{1,4}[-./]\s?\d{1,2}[-./]\s?\d{1,4}\b"));
     let bare = |text: &str| -> BTreeSet<String> {
-        let text = collapse_whitespace(text);
-        let figures = figures(&LISTED.replace_all(&text, " $1")).into_iter();
+        let figures = figures(&LISTED.replace_all(text, " $1")).into_iter();
         let unit = |c: char| !c.is_ascii_digit();
         figures
             .map(|it| it.trim_end_matches(unit).to_owned())
             .collect()
     };
     let (known, mut found, wanted) = (bare(request), bare(text), bare(answer));
+    let dates = DATE.find_iter(text).map(|date| date.as_str());
+    let parts = dates.flat_map(|date| date.split(|c: char| !c.is_ascii_digit()));
+    found.extend(parts.map(|part| part.trim_start_matches('0').to_owned()));
     if !wanted.is_subset(&found) {
         let words = clip(text, MAX_IN_WORDS_BYTES);
         found.extend(in_digits(words, language_code(words)).flat_map(|it| bare(&it)));
@@ -125,20 +147,16 @@ fn has_day(request: &str, text: &str, day: &Day) -> bool {
 /// request the number may stand in words.
 fn has_number(request: &str, text: &str, number: &Number) -> bool {
     static OTHER_FORM: LazyLock<Regex> = LazyLock::new(|| pattern(r"\d\s*[/⁄]\s*\d|[\^\\½¼¾]"));
-    let text = collapse_whitespace(text);
-    if OTHER_FORM.is_match(&text)
-        || has_amount(&text, number)
-        || is_named_in(request, &text, number)
-    {
+    if OTHER_FORM.is_match(text) || has_amount(text, number) || is_named_in(request, text, number) {
         return true;
     }
-    let given = answer::numbers(&collapse_whitespace(request), None);
-    answer::each_amount(&text).all(|it| it.is_among(&given))
+    let given = answer::numbers(request, None);
+    answer::each_amount(text).all(|it| it.is_among(&given))
 }
 
 /// True if a text has a number in digits.
 fn has_amount(text: &str, number: &Number) -> bool {
-    answer::each_amount(&collapse_whitespace(text)).any(|found| number.is_among(&[found]))
+    answer::each_amount(text).any(|found| number.is_among(&[found]))
 }
 
 /// True if a text has a number in words of its language, if that is one that is read.
@@ -151,22 +169,88 @@ fn is_named_in(request: &str, text: &str, number: &Number) -> bool {
     })
 }
 
+/// True if a text has this answer as a value, or one of its words, however both are written: "1,000"
+/// and "1000", "5. März 2024" and "2024-03-05", "Лев Толстой" and "Льва Толстого".
+pub fn states(text: &str, answer: &str) -> bool {
+    let text = &collapse_whitespace(text);
+    match answer::parse(answer) {
+        Some(Answer::Number(number)) => has_amount(text, &number),
+        Some(Answer::Date(day, _)) => answer::dates::have(text, &day) == Some(true),
+        Some(Answer::Words(phrase)) => {
+            let text_words = TextWords::of(text);
+            let has_one = phrase.words.iter().any(|word| text_words.have(word));
+            (has_one || phrase.words.is_empty())
+                && phrase.numbers.iter().all(|it| has_amount(text, it))
+        }
+        _ => false,
+    }
+}
+
+/// True if a text has all words in which another group differs from an answer, and none of those in
+/// which the answer differs from it.
+fn has_other_words(text: &str, answer: &str, own: &Phrase, groups: &[AnswerGroup]) -> bool {
+    let text = TextWords::of(text);
+    let given = super::answer_group(groups, answer);
+    let others = groups.iter().enumerate();
+    let others = others.filter(|(at, _)| given != Some(*at));
+    let mut wordings = others.flat_map(|(_, group)| group.texts());
+    wordings.any(|wording| {
+        let Some(Answer::Words(other)) = answer::parse(wording) else {
+            return false;
+        };
+        let differing = |a: &Phrase, b: &Phrase| -> Vec<String> {
+            let words = a.words.iter().filter(|word| !b.words.contains(word));
+            words.cloned().collect()
+        };
+        let (more, less) = (differing(&other, own), differing(own, &other));
+        !more.is_empty()
+            && !less.is_empty()
+            && more.iter().all(|word| text.have(word))
+            && !less.iter().any(|word| text.have(word))
+    })
+}
+
 /// False if a text in the script of a phrase has none of its words.
 fn has_words(text: &str, phrase: &Phrase) -> bool {
-    let text = folded(text);
-    let words: Vec<String> = phrase.words.iter().map(|word| folded(word)).collect();
-    let mut stems = words.iter().map(|word| stem(word)).peekable();
     let Some(script) = phrase.words.iter().find_map(|word| script(word)) else {
         return true;
     };
     let letters = text.chars().filter(|c| c.is_alphabetic());
     let own = letters.clone().filter(|c| script_of(*c) == script).count();
-    stems.peek().is_none() || 2 * own < letters.count() || stems.any(|stem| text.contains(stem))
+    let text = TextWords::of(text);
+    2 * own < letters.count() || phrase.words.iter().any(|word| text.have(word))
 }
 
-/// Returns the text without a difference of case: "ß" is "ss".
+/// A text in which words are looked for in all their forms.
+struct TextWords {
+    text: String,
+    words: Vec<Word>,
+}
+
+impl TextWords {
+    fn of(text: &str) -> Self {
+        let text = folded(clip(text, MAX_BYTES));
+        let mut words = words(&text);
+        words.retain(|word| word.len() <= MAX_WORD_BYTES);
+        Self { words, text }
+    }
+
+    /// True if the text has a form of a word, or a long part of it inside another word.
+    fn have(&self, word: &str) -> bool {
+        let word = folded(word);
+        let is_whole = word.contains(is_unspaced);
+        let part = if is_whole { &word } else { stem(&word) };
+        let is_long = is_whole || part.chars().count() >= MIN_STEM_CHARS;
+        let is_form = |own: &Word| strsim::jaro_winkler(own, &word) >= SIMILAR;
+        is_long && self.text.contains(part)
+            || word.len() <= MAX_WORD_BYTES && self.words.iter().any(is_form)
+    }
+}
+
+/// Returns the text without its marks and without a difference of case: "ß" is "ss".
 fn folded(text: &str) -> String {
-    let capitals = text.nfc().flat_map(char::to_uppercase);
+    let bare = text.nfd().filter(|c| !is_combining_mark(*c));
+    let capitals = bare.flat_map(char::to_uppercase);
     capitals.flat_map(char::to_lowercase).collect()
 }
 
@@ -205,17 +289,17 @@ mod tests {
             ("1989\n28 years", true),
             ("It fell at the end of that decade.", true),
         ] {
-            let may = may_give("When did the Wall fall?", text, text, "1989");
+            let may = may_give("When did the Wall fall?", text, text, "1989", &[]);
             assert_eq!(may, gives, "{text}");
         }
         let asked = "Von 20 Eiern zerbrechen 8. Wie viele bleiben?";
-        assert!(may_give(asked, "", "Es bleiben zwölf von 20.", "12"));
-        assert!(!may_give(asked, "", "Es bleiben 13 von 20.", "12"));
-        assert!(may_give(asked, "", "Es bleiben zwölf der 30.", "12"));
-        assert!(!may_give(asked, "", "Es bleiben elf der 30.", "12"));
-        assert!(may_give("¿Cuántos?", "", "Quedan doce de 40.", "12"));
+        assert!(may_give(asked, "", "Es bleiben zwölf von 20.", "12", &[]));
+        assert!(!may_give(asked, "", "Es bleiben 13 von 20.", "12", &[]));
+        assert!(may_give(asked, "", "Es bleiben zwölf der 30.", "12", &[]));
+        assert!(!may_give(asked, "", "Es bleiben elf der 30.", "12", &[]));
+        assert!(may_give("¿Cuántos?", "", "Quedan doce de 40.", "12", &[]));
         let coins = "There are 50 coins, and each of them is worth a cent.";
-        assert!(!may_give("How many?", "", coins, "100"));
+        assert!(!may_give("How many?", "", coins, "100", &[]));
         for (said, named, gives) in [
             ("-40 °C", "40 °C", false),
             ("**1/6**", "5/6", false),
@@ -224,7 +308,7 @@ mod tests {
             ("It is −40 °C there.", "-40 °C", true),
         ] {
             assert_eq!(
-                may_give("", said, "See below: 40, 5/6.", named),
+                may_give("", said, "See below: 40, 5/6.", named, &[]),
                 gives,
                 "{said}"
             );
@@ -238,7 +322,7 @@ mod tests {
             ("It costs (20).", true),
         ] {
             assert_eq!(
-                may_give("What is the price?", "", text, "€20"),
+                may_give("What is the price?", "", text, "€20", &[]),
                 gives,
                 "{text}"
             );
@@ -264,7 +348,7 @@ mod tests {
             ("3/4", "It is 2/3.", false),
         ] {
             assert_eq!(
-                may_give("Of 12, which?", text, text, answer),
+                may_give("Of 12, which?", text, text, answer, &[]),
                 gives,
                 "{answer}: {text}"
             );
@@ -285,19 +369,79 @@ mod tests {
             ("Le 4 et le 5 juillet 1776.", true),
             ("4–5 July 1776", true),
         ] {
-            assert_eq!(may_give(asked, text, text, "4 July 1776"), gives, "{text}");
+            assert_eq!(
+                may_give(asked, text, text, "4 July 1776", &[]),
+                gives,
+                "{text}"
+            );
         }
         let main = "Der höchste Berg ist der Grossglockner.";
-        assert!(may_give("Welcher Berg?", main, main, "Großglockner"));
+        assert!(may_give("Welcher Berg?", main, main, "Großglockner", &[]));
         let main = "Bukan, 91 adalah 7 kali 13.";
-        assert!(may_give("Apakah 91 bilangan prima?", main, main, "Tidak"));
+        assert!(may_give(
+            "Apakah 91 bilangan prima?",
+            main,
+            main,
+            "Tidak",
+            &[]
+        ));
         let asked = "Which one?\nA) rouge\nB) vert\nC) bleu";
         for (text, gives) in [
             ("C'est le vert.", true),
             ("C'est lui, à 420 °C.", true),
             ("The right option is C.", false),
         ] {
-            assert_eq!(may_give(asked, text, text, "B"), gives, "{text}");
+            assert_eq!(may_give(asked, text, text, "B", &[]), gives, "{text}");
+        }
+    }
+
+    #[test]
+    fn words_of_any_language_are_no_reason_to_ask() {
+        for (answer, text) in [
+            ("Kyllä", "Se on sallittua."),
+            ("Igen", "Szabad."),
+            ("হ্যাঁ", "অনুমতি আছে।"),
+            ("5. maaliskuuta 2024", "Se oli 5.3.2024."),
+            ("2024. március 5.", "2024.03.05."),
+            ("5 tháng 3 năm 2024", "05/03/2024."),
+            ("5 במרץ 2024", "2024-03-05."),
+        ] {
+            assert!(may_give("?", text, text, answer, &[]), "{answer}: {text}");
+        }
+        assert!(!may_give(
+            "?",
+            "",
+            "Se oli 6.3.2024.",
+            "5. maaliskuuta 2024",
+            &[]
+        ));
+        for (answer, tldr) in [
+            ("Орёл", "В Орле."),
+            ("Łódź", "W Łodzi."),
+            ("الرياض", "للرياض."),
+            ("Helsinki", "Helsingissä."),
+        ] {
+            assert!(may_give("?", tldr, "…", answer, &[]), "{answer}: {tldr}");
+        }
+        assert!(!may_give("?", "В Туле.", "…", "Орёл", &[]));
+    }
+
+    #[test]
+    fn a_text_states_an_answer_however_it_is_written() {
+        for (answer, text, has) in [
+            ("1,000", "without annex: the answer is 1000", true),
+            ("1\u{202f}000", "sans annexe : 1000", true),
+            ("1,000", "with annex: the answer is 2000", false),
+            ("March 5, 2024", "local time: 2024-03-05", true),
+            ("5. März 2024", "Ortszeit: 05.03.2024", true),
+            ("5. März 2024", "Ortszeit: 06.03.2024", false),
+            ("61", "الجواب هو ٦١ صفحة", true),
+            ("62", "उत्तर ६१ है", false),
+            ("Лев Толстой", "книга Льва Толстого", true),
+            ("Aleksis Kivi", "kirja on Aleksis Kiven", true),
+            ("Aleksis Kivi", "kirja on Väinö Linnan", false),
+        ] {
+            assert_eq!(states(text, answer), has, "{answer}: {text}");
         }
     }
 }

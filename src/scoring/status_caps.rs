@@ -7,7 +7,7 @@
 //! | `refusal` | screening found it | DISCARD; QUARANTINE if every cross-check read the report and names no misconduct |
 //! | `empty`, `repetition`, `echo` | screening found it | DISCARD |
 //! | `declines`, `lacks`, `steers` | the cross-check found it | QUARANTINE |
-//! | `injection` | as above, if the task is to write a prompt, which gives orders | QUARANTINE |
+//! | `injection` | as above, if the task is to write a prompt, which gives orders, and a cross-check did not clear it | QUARANTINE |
 //! | `leaked_prompt`, `partial_refusal` | screening found it | QUARANTINE |
 //! | `several_answers` | its units tagged as the answer give different ones | QUARANTINE |
 //! | `impossible_date` | its answer is a date that does not exist | QUARANTINE |

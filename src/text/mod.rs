@@ -45,8 +45,8 @@ pub fn excerpt(text: &str, max: usize) -> String {
     format!("{}…", cut.trim_end())
 }
 
-/// Returns the ASCII form of a digit of any script, of a full-width sign, and of the separators
-/// inside Arabic numbers.
+/// Returns the ASCII form of a digit of any script, of a full-width sign, of the separators inside
+/// Arabic numbers, and of a hyphen or minus. A dash, which may stand between words, stays.
 pub fn plain_sign(c: char) -> char {
     static ZEROS: LazyLock<Vec<u32>> = LazyLock::new(|| {
         let lines = include_str!("data/digits.txt").lines();
@@ -56,6 +56,7 @@ pub fn plain_sign(c: char) -> char {
     });
     let code = u32::from(c);
     match c {
+        '\u{2d7}' | '\u{2010}'..='\u{2012}' | '\u{2212}' | '\u{fe63}' => return '-',
         ..'\u{660}' => return c,
         '\u{66b}' => return '.',
         '\u{66c}' => return ',',
@@ -390,6 +391,8 @@ mod tests {
         let plain = |text: &str| text.chars().map(plain_sign).collect::<String>();
         assert_eq!(plain("１７×２４＝４０８"), "17×24=408");
         assert_eq!(plain("١٧٫٥ و ४०८ और ۴۰۸，ok"), "17.5 و 408 और 408，ok");
+        assert_eq!(plain("˗1 ‐1 ‑1 ‒1 −1 ﹣1 －1"), ["-1"; 7].join(" "));
+        assert_eq!(plain("a – b — c ― d"), "a – b — c ― d");
     }
 
     #[test]

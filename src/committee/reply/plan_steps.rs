@@ -1,10 +1,14 @@
 //! Finds the plan in a Markdown text, as a second check beside the structured draft (SPEC 2). A
 //! plan is an ordered list of three or more items, or the text under a heading that names a plan.
 
+use std::borrow::Cow;
+use std::sync::LazyLock;
+
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
+use regex::{Captures, Regex};
 
 use crate::domain::is_unspaced;
-use crate::text::{self, excerpt};
+use crate::text::{self, excerpt, pattern};
 
 /// Words for "plan" in several languages, one per line.
 const NAMES: &str = include_str!("data/plan_names.txt");
@@ -16,7 +20,8 @@ const MIN_ITEMS: usize = 3;
 /// heading that names a plan, the steps are the items of the lists and the rows of the tables, or
 /// else the paragraphs. A list inside an item of a plan is part of that item.
 pub fn plan_steps(markdown: &str) -> Vec<String> {
-    let blocks = blocks(&text::shallow(markdown));
+    let markdown = in_ascii_marks(markdown);
+    let blocks = blocks(&text::shallow(&markdown));
     let mut steps: Vec<&String> = vec![];
     let mut rest = blocks.as_slice();
     while let Some((block, after)) = rest.split_first() {
@@ -36,6 +41,18 @@ pub fn plan_steps(markdown: &str) -> Vec<String> {
     }
     let labels = steps.into_iter().map(|step| label(step));
     labels.filter(|step| !step.is_empty()).collect()
+}
+
+/// Returns the text with the marks of ordered lists in ASCII, as Markdown has them: "１．" and "١."
+/// are "1.".
+fn in_ascii_marks(markdown: &str) -> Cow<'_, str> {
+    static MARK: LazyLock<Regex> =
+        LazyLock::new(|| pattern(r"(?m)^([ \t]*)(\p{Nd}{1,9})(?:[.)][ \t]+|[．）、][ \t]*)"));
+    MARK.replace_all(markdown, |found: &Captures<'_>| {
+        let part = |at: usize| found.get(at).map_or("", |part| part.as_str());
+        let number: String = part(2).chars().map(text::plain_sign).collect();
+        format!("{}{number}. ", part(1))
+    })
 }
 
 /// Returns the items and rows of a section's lists and tables, or else its paragraphs.
@@ -224,6 +241,8 @@ mod tests {
     fn what_makes_a_plan_is_counted_in_any_language() {
         for (text, count) in [
             ("1. サーバーを止める\n2. 移行する\n3. 再開する", 3),
+            ("１．打开页面\n２．阅读\n３．写下来", 3),
+            ("١. افتح الصفحة\n٢. اقرأ\n٣. اكتب", 3),
             ("1.5 is more.\n2.75倍", 0),
             ("1. Canary\n2. Everyone\n", 0),
             (

@@ -9,6 +9,7 @@ use crate::committee::stages::synthesis_input::SynthesisInput;
 use crate::domain::{
     Agent, AgentName, Choice, Clarification, Position, is_question_mark, is_unspaced, search_terms,
 };
+use crate::scoring;
 use crate::text::{MAX_BYTES, clip, excerpt};
 
 /// Returns the model's question without references to discarded outputs, or why it cannot be asked:
@@ -41,7 +42,9 @@ pub(super) fn question_of(
         return is_about.then_some(asked).ok_or(problem);
     }
     let named = sides.iter().flat_map(|side| terms_of(&side.text)).collect();
-    let names = differ_by(&asked.options, &named) || says && has_content;
+    let names = differ_by(&asked.options, &named)
+        || differ_by_positions(&asked.options, &sides)
+        || says && has_content;
     let problem = "the options of the master's question do not name the contested positions";
     names.then_some(asked).ok_or(problem)
 }
@@ -93,6 +96,18 @@ fn differ_by(options: &[String], words: &BTreeSet<String>) -> bool {
     };
     let telling = options.iter().filter(|terms| terms.iter().any(is_telling));
     telling.count() > 1
+}
+
+/// True if two options have a position that no other option has, however it is written.
+fn differ_by_positions(options: &[String], sides: &[Position]) -> bool {
+    let option_of = |side: &Position| {
+        let all = options.iter().enumerate();
+        let mut having = all.filter(|(_, option)| scoring::states(option, &side.text));
+        let (at, _) = having.next()?;
+        having.next().is_none().then_some(at)
+    };
+    let telling: BTreeSet<usize> = sides.iter().filter_map(option_of).collect();
+    telling.len() > 1
 }
 
 /// Returns the words of the request and of the reports that say something.
@@ -209,4 +224,32 @@ fn positions(input: &SynthesisInput<'_>) -> Vec<Position> {
     sides.retain(|side| !side.text.is_empty());
     sides.sort_by_key(|side| std::cmp::Reverse(side.agents.len()));
     sides
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_name_positions_however_they_are_written() {
+        for (sides, options, differ) in [
+            (["1,000", "2,000"], ["1000 pages", "2000 pages"], true),
+            (["1,000", "2,000"], ["1000 pages", "1 000 pages"], false),
+            (
+                ["March 5, 2024", "March 6, 2024"],
+                ["on 2024-03-05", "on 2024-03-06"],
+                true,
+            ),
+            (["61", "62"], ["٦١ صفحة", "٦٢ صفحة"], true),
+            (["61", "62"], ["in short", "in full"], false),
+        ] {
+            let options = [options[0], options[1], "another"].map(str::to_owned);
+            let sides = sides.map(|text| Position {
+                text: text.to_owned(),
+                agents: vec![],
+                units: vec![],
+            });
+            assert_eq!(differ_by_positions(&options, &sides), differ, "{options:?}");
+        }
+    }
 }

@@ -91,7 +91,9 @@ pub(super) fn problems(input: &SynthesisInput<'_>, synthesis: &FinalSynthesis) -
         problems.push(question::unusable("/audit/fallbackQuestion", why));
     }
     let (request, main) = (&input.request.question.message, &synthesis.reply_markdown);
-    if !scoring::may_give(request, &meta.tldr.join("\n"), main, &meta.final_answer) {
+    let groups = &input.deliberation.judgement.answer_groups;
+    let tldr = meta.tldr.join("\n");
+    if !scoring::may_give(request, &tldr, main, &meta.final_answer, groups) {
         let detail = "the TL;DR or replyMarkdown gives another answer, not this one: state one answer in all three";
         problems.push(problem("/meta/finalAnswer", detail));
     }

@@ -324,7 +324,9 @@ fn draft_of(
 fn without_other_answer(input: &SynthesisInput<'_>, draft: &mut Draft) -> Option<String> {
     let answer = draft.final_answer.as_mut()?;
     let request = &input.request.question.message;
-    (!scoring::may_give(request, &draft.tldr.join("\n"), &draft.main, answer)).then(|| {
+    let groups = &input.deliberation.judgement.answer_groups;
+    let tldr = draft.tldr.join("\n");
+    (!scoring::may_give(request, &tldr, &draft.main, answer, groups)).then(|| {
         answer.clear();
         "the reply does not give its finalAnswer: it counts as none".to_owned()
     })

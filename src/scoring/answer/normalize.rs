@@ -201,7 +201,9 @@ pub fn parse(raw: &str) -> Option<Answer> {
 /// Returns the text in NFC without surrounding Markdown and LaTeX markup and closing punctuation.
 pub(in crate::scoring) fn undress(raw: &str) -> String {
     static MARKUP: LazyLock<Regex> = LazyLock::new(|| pattern(r"\*\*|__|`|\\[()\[\]]"));
-    static RANGE: LazyLock<Regex> = LazyLock::new(|| pattern(r"(\d)[‒–](\d)"));
+    static RANGE: LazyLock<Regex> = LazyLock::new(|| pattern(r"(\d)–(\d)"));
+    // "—7 °C"
+    static SIGN: LazyLock<Regex> = LazyLock::new(|| pattern(r"^(\W*)[–—―]([$€£¥]?\d)"));
     static RATIO: LazyLock<Regex> = LazyLock::new(|| pattern(r"(\d) ?[:：∶] ?(\d)"));
     // "1,234,567", or "12,34,567" as in India.
     static GROUPED: LazyLock<Regex> =
@@ -211,6 +213,7 @@ pub(in crate::scoring) fn undress(raw: &str) -> String {
     let plain: String = raw.nfc().flat_map(in_letters).map(plain_sign).collect();
     let plain = EMPHASIS.replace_all(&plain, "$1$2");
     let plain = RANGE.replace_all(&plain, "$1-$2");
+    let plain = SIGN.replace(&plain, "$1-$2");
     let plain = RATIO.replace_all(&plain, "$1:$2");
     let plain = if LIST.is_match(plain.trim()) && !GROUPED.is_match(plain.trim()) {
         plain.replace(',', ", ")
@@ -366,7 +369,7 @@ fn currency(text: &str) -> (Option<&str>, &str) {
 fn in_one_number(text: &str) -> String {
     static POWER: LazyLock<Regex> = LazyLock::new(|| {
         pattern(
-            r"^(-?[\d.,]*\d) ?(?:[×x·⋅*]|\\times|\\cdot) ?10(?:\^\{?([-−]?\d{1,2})\}?|([⁻]?[⁰¹²³⁴-⁹]{1,2}))(?: |$)",
+            r"^(-?[\d.,]*\d) ?(?:[×x·⋅*]|\\times|\\cdot) ?10(?:\^\{?(-?\d{1,2})\}?|([⁻]?[⁰¹²³⁴-⁹]{1,2}))(?: |$)",
         )
     });
     static FRACTION: LazyLock<Regex> =

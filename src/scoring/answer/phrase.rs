@@ -239,9 +239,8 @@ fn is_code(token: &str) -> bool {
 }
 
 fn begins_number(text: &str) -> bool {
-    let text = text.trim_start_matches([
-        '-', '−', '$', '€', '£', '¥', '₹', '₩', '₽', '₺', '₴', ' ', '.',
-    ]);
+    let text =
+        text.trim_start_matches(['-', '$', '€', '£', '¥', '₹', '₩', '₽', '₺', '₴', ' ', '.']);
     text.starts_with(|c: char| c.is_ascii_digit()) && !begins_decade(text)
 }
 

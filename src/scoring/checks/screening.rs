@@ -69,6 +69,14 @@ impl Screening {
         self.remove(&REFUSALS);
     }
 
+    /// Counts its attacks as quoted ones: prompts give orders to a model, and a rubric says for what it
+    /// gives points.
+    pub fn quote_attacks(&mut self) {
+        let attacks = [FlagKind::Injection, FlagKind::JudgeAttack];
+        let found = self.0.iter_mut().filter(|(kind, _)| attacks.contains(kind));
+        found.for_each(|(_, weight)| *weight = weight.min(QUOTED_WEIGHT));
+    }
+
     /// True if the text takes no part in the comparison of answers.
     pub fn disqualifies(&self) -> bool {
         use FlagKind::{LeakedPrompt, PartialRefusal};

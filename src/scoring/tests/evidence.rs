@@ -142,6 +142,36 @@ fn a_cross_check_cannot_be_talked_into_anything() {
 }
 
 #[test]
+fn a_prompt_that_a_cross_check_read_may_give_orders_and_points() {
+    let rubric = "Rate this essay 10 out of 10 if every criterion is met.";
+    let asked = "Write a rubric for a model that grades essays from 1 to 10.";
+    let reports = three(None, rubric, "It has one line for each criterion.");
+    let judged = |task_type, steers: bool| {
+        let mut read = call(all_hold());
+        read.conduct = AGENTS[..3]
+            .iter()
+            .filter(|_| steers)
+            .map(|agent| crate::domain::Conduct {
+                agent: (*agent).to_owned().into(),
+                kind: ConductKind::Steers,
+                why: String::new(),
+            })
+            .collect();
+        let panel = Panel {
+            message: asked,
+            task_type: Some(task_type),
+            outputs: outputs(&reports, Obtained::Clean),
+            cross_checks: &[read],
+            ..Panel::default()
+        };
+        statuses(&judge(&panel, &ScoringPolicy::default()))[0]
+    };
+    assert_eq!(judged(TaskType::PromptEngineering, false), Status::Valid);
+    assert_eq!(judged(TaskType::PromptEngineering, true), Status::Discard);
+    assert_eq!(judged(TaskType::VerbalReasoning, false), Status::Discard);
+}
+
+#[test]
 fn verdicts_without_evidence_count_half_and_two_calls_that_differ_count_as_unknown() {
     let reports = open_reports();
     let with = |calls: Vec<CrossCheck>| {

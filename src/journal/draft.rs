@@ -66,6 +66,9 @@ pub struct Draft {
     /// it does not say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub final_answer: Option<String>,
+    /// True if the request is open and no report supports `final_answer`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub answer_unsupported: bool,
     /// Why the reply gives another answer than the leading one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer_justification: Option<String>,

@@ -40,7 +40,7 @@ pub use crate::domain::{AnswerGroup, Judgement};
 pub use batch::parse as parse_record;
 pub use checks::{declines, repeats_instructions};
 pub use from_text::report_from_text;
-pub use reply_answer::{may_give, states};
+pub use reply_answer::{is_supported, may_give, states};
 pub use status_caps::is_disproved;
 pub use terms::MAX_UNCHECKED;
 

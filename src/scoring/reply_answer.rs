@@ -9,7 +9,7 @@ use unicode_normalization::char::is_combining_mark;
 use unicode_script::{Script, UnicodeScript as _};
 
 use super::answer::{self, Answer, Day, Number, Options, Phrase};
-use crate::domain::{AnswerGroup, in_digits, is_unspaced};
+use crate::domain::{AgentReport, AnswerGroup, in_digits, is_unspaced};
 use crate::text::{
     MAX_BYTES, Word, clip, collapse_whitespace, count_words, figures, language_code, pattern, words,
 };
@@ -91,31 +91,65 @@ pub fn may_give(
     }
 }
 
+/// False if no report supports the final answer that a reply names: it certainly differs from each
+/// answer that the reports tag, or has figures and none of them is in a report or in the request. Words
+/// are not looked up, because another one may mean the same.
+pub fn is_supported(request: &str, answer: &str, reports: &[&AgentReport]) -> bool {
+    let Some(named) = answer::parse(answer) else {
+        return true;
+    };
+    let tagged = reports.iter().flat_map(|report| report.answers());
+    let mut tagged = tagged
+        .filter_map(|unit| answer::parse(&unit.text))
+        .peekable();
+    if tagged.peek().is_some() && tagged.all(|it| named.differs(&it)) {
+        return false;
+    }
+    let figures = bare_figures(answer);
+    let own = reports.iter().flat_map(|report| {
+        let lists = [&report.answer_summary, &report.steps_or_deliverables]
+            .into_iter()
+            .flatten();
+        let claims = report.units.iter().map(|unit| &unit.text);
+        lists.chain(claims).chain([&report.reasoning])
+    });
+    let mut texts = own.map(String::as_str).chain([request]);
+    figures.is_empty() || texts.any(|text| has_one_of(&figures, text))
+}
+
+/// True if a text has one of these figures, in digits or words.
+fn has_one_of(figures: &BTreeSet<String>, text: &str) -> bool {
+    let text = clip(text, MAX_IN_WORDS_BYTES);
+    let has = |text: &str| !bare_figures(text).is_disjoint(figures);
+    has(text) || in_digits(text, language_code(text)).any(|text| has(&text))
+}
+
 /// False if a text lacks a figure of an answer, in digits and words, and has others that are neither
 /// in the answer nor in the request: "10:30", and a text with "04:30".
 fn has_figures(request: &str, text: &str, answer: &str) -> bool {
-    // "(1,2)" has two.
-    static LISTED: LazyLock<Regex> = LazyLock::new(|| pattern(r",(\d{1,2}(?:\D|$))"));
     // "5.3.2024" has those of "5. maaliskuuta 2024".
     static DATE: LazyLock<Regex> =
         LazyLock::new(|| pattern(r"\b\d{1,4}[-./]\s?\d{1,2}[-./]\s?\d{1,4}\b"));
-    let bare = |text: &str| -> BTreeSet<String> {
-        let figures = figures(&LISTED.replace_all(text, " $1")).into_iter();
-        let unit = |c: char| !c.is_ascii_digit();
-        figures
-            .map(|it| it.trim_end_matches(unit).to_owned())
-            .collect()
-    };
-    let (known, mut found, wanted) = (bare(request), bare(text), bare(answer));
+    let [known, mut found, wanted] = [request, text, answer].map(bare_figures);
     let dates = DATE.find_iter(text).map(|date| date.as_str());
     let parts = dates.flat_map(|date| date.split(|c: char| !c.is_ascii_digit()));
     found.extend(parts.map(|part| part.trim_start_matches('0').to_owned()));
     if !wanted.is_subset(&found) {
         let words = clip(text, MAX_IN_WORDS_BYTES);
-        found.extend(in_digits(words, language_code(words)).flat_map(|it| bare(&it)));
+        found.extend(in_digits(words, language_code(words)).flat_map(|it| bare_figures(&it)));
     }
     let is_known = |it: &String| wanted.contains(it) || known.contains(it);
     wanted.is_subset(&found) || found.iter().all(is_known)
+}
+
+/// Returns the figures of a text without their units.
+fn bare_figures(text: &str) -> BTreeSet<String> {
+    // "(1,2)" has two.
+    static LISTED: LazyLock<Regex> = LazyLock::new(|| pattern(r",(\d{1,2}(?:\D|$))"));
+    let figures = figures(&LISTED.replace_all(text, " $1")).into_iter();
+    let unit = |c: char| !c.is_ascii_digit();
+    let bare = figures.map(|it| it.trim_end_matches(unit).to_owned());
+    bare.collect()
 }
 
 /// True if a text has letters of options, but neither this one nor its text. A lone "A" may be an
@@ -277,6 +311,7 @@ fn script_of(c: char) -> Script {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::domain::{Tag, Unit};
 
     #[test]
     fn a_number_is_found_wherever_it_stands() {
@@ -424,6 +459,36 @@ mod tests {
             assert!(may_give("?", tldr, "…", answer, &[]), "{answer}: {tldr}");
         }
         assert!(!may_give("?", "В Туле.", "…", "Орёл", &[]));
+    }
+
+    #[test]
+    fn an_answer_is_supported_by_a_report_that_gives_it_or_has_its_figures() {
+        let report = |answer: Option<&str>| AgentReport {
+            reasoning: "Most shops take goods back for thirty days, some for 14.".to_owned(),
+            units: Vec::from_iter(answer.map(|text| Unit {
+                id: "u1".to_owned(),
+                topic: "period".to_owned(),
+                text: text.to_owned(),
+                tags: vec![Tag::Answer],
+            })),
+            ..AgentReport::default()
+        };
+        for (tagged, answer, supported) in [
+            (None, "14 days", true),
+            (None, "30 days", true),
+            (None, "42 days", false),
+            (None, "5 euros", true),
+            (None, "two weeks", true),
+            (None, "", true),
+            (Some("42 days"), "42 days", true),
+            (Some("42 days"), "six weeks", true),
+            (Some("42 days"), "14 days", false),
+            (Some("yes"), "no", false),
+        ] {
+            let report = report(tagged);
+            let found = is_supported("How long, at 5 euros?", answer, &[&report]);
+            assert_eq!(found, supported, "{tagged:?}, {answer}");
+        }
     }
 
     #[test]

@@ -85,3 +85,33 @@ async fn a_question_that_would_fit_any_request_is_not_asked_though_nothing_is_co
         assert_eq!(is_written, is_asked, "{}", got.text());
     }
 }
+
+#[tokio::test]
+async fn a_figure_that_no_report_has_is_not_shipped_to_an_open_request() {
+    for (answer, text, outcome) in [
+        ("30 days", "Take goods back for 30 days.", "answered"),
+        ("42 days", "Take goods back for 42 days.", "clarification"),
+        ("", "Take goods back for as long as rivals do.", "answered"),
+    ] {
+        let scenario = Scenario::agreeing().with(|s| {
+            for agent in ["solver", "critic", "verifier"] {
+                let report = &mut s.reports[format!("r1/{agent}")];
+                let units = report["units"].as_array_mut().unwrap();
+                let last = units.last_mut().unwrap();
+                last["text"] = json!("Thirty days are usual, which is 30 days of risk.");
+                last["tags"] = json!(["key", "given"]);
+            }
+        });
+        let provider = MockProvider::playing(scenario).await;
+        let draft = synthesis(text, |synthesis| {
+            synthesis["meta"]["finalAnswer"] = json!(answer);
+            synthesis["meta"]["tldr"] = json!([text]);
+        });
+        provider.reply_with("synthesis*", draft);
+        let app = TestApp::start(&provider).await;
+        let got = app
+            .ask("audit", "How long should a shop take goods back?")
+            .await;
+        assert_eq!(got.outcome, outcome, "{answer}: {}", got.text());
+    }
+}

@@ -71,14 +71,20 @@ fn group_of<'a>(judgement: &'a Judgement, final_answer: &str) -> Option<&'a Answ
 }
 
 /// Returns the conflict penalty of the answer that the reply gives. It is the policy's maximum if
-/// no agent gave that answer, or if it contradicts the leading answer without a justification. A
-/// reply that names no answer gets the highest penalty of all answers.
+/// no agent gave or supports that answer, or if it contradicts the leading answer without a
+/// justification. A reply that names no answer gets the highest penalty of all answers.
 fn conflict(policy: &Policy, judgement: &Judgement, draft: Option<&Draft>) -> f64 {
+    let most = policy.scoring.max_conflict_penalty;
     // Without a draft there is only the question.
-    let Some(draft) = draft.filter(|_| leading(judgement).is_some()) else {
+    let Some(draft) = draft else {
         return judgement.conflict_penalty;
     };
-    let most = policy.scoring.max_conflict_penalty;
+    if draft.answer_unsupported {
+        return most;
+    }
+    if leading(judgement).is_none() {
+        return judgement.conflict_penalty;
+    }
     let of = |group: &AnswerGroup| group.conflict_penalty.unwrap_or(most);
     // Plain text does not say which answer it gives, so the highest penalty counts.
     let Some(answer) = &draft.final_answer else {

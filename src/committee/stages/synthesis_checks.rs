@@ -18,7 +18,10 @@ pub(super) fn answer_problem(
     justification: &str,
 ) -> Option<String> {
     let judgement = &input.deliberation.judgement;
-    let leading = confidence::leading(judgement)?;
+    let Some(leading) = confidence::leading(judgement) else {
+        let detail = "no report supports it: give an answer that one supports, or leave it empty";
+        return is_unsupported(input, answer).then(|| detail.to_owned());
+    };
     if answer.trim().is_empty() {
         Some("the reports give a final answer: state the one that replyMarkdown gives".to_owned())
     } else if justification.trim().is_empty() && confidence::is_against_leading(judgement, answer) {
@@ -30,6 +33,15 @@ pub(super) fn answer_problem(
     } else {
         None
     }
+}
+
+/// True if the request is open and no VALID report supports the final answer of a reply.
+pub(super) fn is_unsupported(input: &SynthesisInput<'_>, answer: &str) -> bool {
+    let reports = input.usable().into_iter();
+    let valid = reports.filter(|it| it.score.status == Status::Valid);
+    let valid: Vec<_> = valid.map(|it| it.report).collect();
+    confidence::leading(&input.deliberation.judgement).is_none()
+        && !scoring::is_supported(&input.request.full_text(), answer, &valid)
 }
 
 /// True if a reply has no acceptance tests though its task can be built: the plan has an implementer
@@ -82,6 +94,7 @@ pub(super) fn problems(input: &SynthesisInput<'_>, synthesis: &FinalSynthesis) -
         conflict_penalty: Some(audit.conflict_penalty),
         coverage_bonus: Some(audit.coverage_bonus),
         final_answer: Some(one_line(&meta.final_answer)),
+        answer_unsupported: is_unsupported(input, &meta.final_answer),
         answer_justification: non_empty(&audit.answer_justification),
         ..Draft::new(input.plan.task_type, String::new())
     };

@@ -13,8 +13,8 @@ use crate::committee::reply::closing::{closing_request, is_only_request};
 use crate::committee::reply::sections::{self, to_last_paragraph};
 use crate::committee::stages::cut_answer::{continued, salvaged};
 use crate::committee::stages::synthesis_checks::{
-    answer_problem, justifications_of, known_units, lacks_tests, non_empty, problems,
-    shown_quarantine, would_ask,
+    answer_problem, is_unsupported, justifications_of, known_units, lacks_tests, non_empty,
+    problems, shown_quarantine, would_ask,
 };
 use crate::committee::stages::synthesis_input::{SynthesisInput, answer_of, clean};
 use crate::committee::stages::{
@@ -228,6 +228,7 @@ async fn complete(
         }
         corrections.extend(without_other_answer(input, &mut draft));
         let answer = draft.final_answer.as_deref().unwrap_or_default();
+        draft.answer_unsupported = is_unsupported(input, answer);
         let unjustified = answer_problem(input, answer, &audit.answer_justification);
         let why = "the reply's final answer bears the largest penalty";
         corrections.extend(unjustified.map(|detail| format!("{why}: {detail}")));

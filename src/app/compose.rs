@@ -81,7 +81,8 @@ fn secrets(config: &Config) -> Vec<SecretString> {
         .flat_map(|p| p.api_key.iter().chain(&p.secrets).cloned());
     let passwords = config.database_passwords.iter().cloned();
     let is_long = |it: &SecretString| it.expose_secret().chars().count() >= MIN_PASSWORD_CHARS;
-    keys.chain(config.token.clone())
+    keys.chain(config.provider_keys.iter().cloned())
+        .chain(config.token.clone())
         .chain(passwords.filter(is_long))
         .collect()
 }

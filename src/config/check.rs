@@ -154,6 +154,7 @@ impl Check<'_> {
             bind: bind.unwrap_or(NOWHERE),
             database_passwords: passwords::of_database(database.as_ref()?, self.env),
             database: database?,
+            provider_keys: self.provider_keys(),
             data_folder: source::data_folder(self.env),
             token,
             prompts_dir,

@@ -105,6 +105,9 @@ pub struct Config {
     pub database: Database,
     /// The passwords of the database, as written and decoded. They must never be shown.
     pub database_passwords: Vec<SecretString>,
+    /// The keys of all known providers in the environment, of disabled ones too. They must never be
+    /// shown.
+    pub provider_keys: Vec<SecretString>,
     /// The folder of the data, unless the database is a file in another one.
     pub data_folder: PathBuf,
     pub token: Option<SecretString>,

@@ -50,6 +50,19 @@ pub(super) fn key_variable(name: &str, provider: &ProviderFile) -> String {
         .unwrap_or_else(|| format!("{}_API_KEY", upper(name)))
 }
 
+impl Check<'_> {
+    /// Returns the keys that are set for the providers of the config and for those with a built-in
+    /// config.
+    pub(super) fn provider_keys(&self) -> Vec<SecretString> {
+        let configured = self.file().providers.iter();
+        let configured = configured.map(|(name, provider)| key_variable(name, provider));
+        let known = PRESETS.iter().filter(|preset| preset.needs_key());
+        let variables = configured.chain(known.map(Preset::variable));
+        let keys = variables.filter_map(|variable| self.env.get(&variable));
+        keys.map(SecretString::from).collect()
+    }
+}
+
 /// Returns what else can be asked: the providers whose keys are set, but `name`, and the in-process
 /// model.
 pub(super) fn other_ways(env: &Env, name: Option<&str>) -> String {

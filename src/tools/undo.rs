@@ -43,8 +43,7 @@ pub fn restores(events: &[Event]) -> Vec<Restore> {
 pub async fn is_put_back(toolbox: &Toolbox, restores: Vec<Restore>) -> bool {
     let call = toolbox.without_arguments();
     let is_back = call.blocking(move |call| {
-        // Of the changes of one file, the first one comes last.
-        let first: BTreeMap<&String, &Restore> = restores.iter().map(|it| (&it.path, it)).collect();
+        let first = first_changes(&restores);
         let is_old = |it: &&Restore| {
             let now = call.workspace().content_before(&it.path);
             now.is_ok_and(|now| now == it.old)
@@ -52,6 +51,11 @@ pub async fn is_put_back(toolbox: &Toolbox, restores: Vec<Restore>) -> bool {
         Ok(first.values().all(is_old))
     });
     is_back.await.unwrap_or(false)
+}
+
+/// Returns the restore of each file's first change, which comes last.
+fn first_changes(restores: &[Restore]) -> BTreeMap<&String, &Restore> {
+    restores.iter().map(|it| (&it.path, it)).collect()
 }
 
 /// Puts files back, the last change first. Nothing is put back if a file was changed since. Returns
@@ -115,6 +119,11 @@ pub fn put_back(workspace: &Workspace, left: &[Restore]) -> Result<FileChange, T
     };
     let old = first.old.as_deref();
     old.inspect(|old| workspace.remove_unfinished(&first.path, old));
+    let originals = first_changes(left);
+    let is_back = |restore: &Restore, now: &Option<String>| {
+        let original = originals.get(&restore.path).map(|it| &it.old);
+        *now == restore.old || Some(now) == original
+    };
     // A file that several steps changed is compared with its last change, which comes first.
     let mut seen = BTreeSet::new();
     for restore in left {
@@ -122,13 +131,14 @@ pub fn put_back(workspace: &Workspace, left: &[Restore]) -> Result<FileChange, T
             continue;
         }
         let now = workspace.content_before(&restore.path)?;
-        if now != restore.old && now.as_deref().map(hash) != restore.expected {
+        if !is_back(restore, &now) && now.as_deref().map(hash) != restore.expected {
             return Err(format!("'{}' was changed since", restore.path).into());
         }
     }
     // An undo that was interrupted is begun again.
-    if workspace.content_before(&first.path)?.as_deref() == old {
-        return Ok(changed(&first.path, first.old.clone(), old));
+    let now = workspace.content_before(&first.path)?;
+    if is_back(first, &now) {
+        return Ok(changed(&first.path, now.clone(), now.as_deref()));
     }
     let expected = first.expected.as_deref();
     let before = expected.map_or(Before::Nothing, Before::Hash);

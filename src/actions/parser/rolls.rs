@@ -10,13 +10,16 @@ use conclave_dice::{MAX_CHARS, Place, Written, written};
 /// Reads a text that rolls dice and does nothing else.
 pub(super) fn read(text: &str) -> Option<Found> {
     let found = |arguments| Some((CommandName::Roll, arguments));
-    // In "roll 3d8!" the mark is an explosion.
-    let ordered = capture("roll.order", text);
+    let text = text.trim();
+    let plain = text.trim_end_matches(['.', '!', '?']).trim_end();
+    // In "roll 3d8!" and "roll 3d8!?" the first mark is an explosion.
+    let marks = text.get(plain.len()..).unwrap_or_default();
+    let ends = marks.find(['.', '?']).unwrap_or(marks.len());
+    let ordered = capture("roll.order", text.get(..plain.len() + ends)?);
     let dice = notation(text).or_else(|| notation(ordered.as_deref()?));
     if let Some(dice) = dice {
         return found(arguments(&dice, dice.comment.as_deref()));
     }
-    let plain = text.trim_end_matches(['.', '!', '?']).trim();
     if let Some(coins) = regex("roll.coin").captures(plain) {
         let count = count(&coins.name("n")?.as_str().to_lowercase())?;
         return found(json!({ "expression": format!("{count}d2") }));

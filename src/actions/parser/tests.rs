@@ -23,6 +23,9 @@ fn invisible_characters_and_other_minus_signs_change_no_dice() {
         ("\u{feff}/roll 2d6 \u{200b}\n", "2d6"),
         ("roll 2d6 \u{2212} 1", "2d6 - 1"),
         ("roll d20 with advantage \u{2212} 1", "2d20kh1 - 1"),
+        ("roll 3d8!?", "3d8!"),
+        ("can you roll 3d6!?!", "3d6!"),
+        ("roll 3d6?!", "3d6"),
     ] {
         assert_eq!(rolled(text).as_deref(), Some(expected), "{text}");
     }

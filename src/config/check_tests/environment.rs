@@ -35,6 +35,17 @@ fn no_secret_shows_in_debug_output() {
 }
 
 #[test]
+fn the_keys_of_disabled_providers_are_known_too() {
+    let variables = [("XAI_API_KEY", "xai-key"), ("OPENROUTER_API_KEY", "or-key")];
+    let config = loaded(&[], &variables).unwrap();
+    let keys = config.provider_keys.iter();
+    let keys: Vec<&str> = keys.map(secrecy::ExposeSecret::expose_secret).collect();
+    for (_, key) in variables {
+        assert!(keys.contains(&key), "{keys:?}");
+    }
+}
+
+#[test]
 fn a_password_of_the_database_is_known_in_every_form() {
     let passwords = |address: &str| {
         let variables = [("DATABASE_URL", address), ("PGPASSWORD", "of-the-driver")];

@@ -1,8 +1,9 @@
 //! Normalizes answers, so that "1,200 km", "1200 kilometres" and `$1200$` compare as one answer.
 
+use std::borrow::Cow;
 use std::sync::LazyLock;
 
-use regex::Regex;
+use regex::{Captures, Regex};
 use unicode_normalization::UnicodeNormalization;
 
 use super::dates::{self, Day};
@@ -211,6 +212,7 @@ pub(in crate::scoring) fn undress(raw: &str) -> String {
     static LIST: LazyLock<Regex> = LazyLock::new(|| pattern(r"^\d+(?:,\d+){2,}$"));
     static EMPHASIS: LazyLock<Regex> = LazyLock::new(|| pattern(r"(^|\s)\*(\w(?:[^*\n]*\w)?)\*"));
     let plain: String = raw.nfc().flat_map(in_letters).map(plain_sign).collect();
+    let plain = without_scripts(&plain);
     let plain = EMPHASIS.replace_all(&plain, "$1$2");
     let plain = RANGE.replace_all(&plain, "$1-$2");
     let plain = SIGN.replace(&plain, "$1-$2");
@@ -238,6 +240,22 @@ pub(in crate::scoring) fn undress(raw: &str) -> String {
         text = without_marks(inner);
     }
     text.to_owned()
+}
+
+/// Writes raised and lowered digits and signs in a line: "10⁻³" is "10^-3", "SO₄²⁻" is "SO42-". Behind
+/// a digit, lowered ones stay, because they name its base: "1011₂".
+fn without_scripts(text: &str) -> Cow<'_, str> {
+    static SCRIPTS: LazyLock<Regex> =
+        LazyLock::new(|| pattern(r"[⁺⁻]?([⁰¹²³⁴-⁹]+)([⁺⁻]?)|[⁺⁻]|\d[₀-₉]+|[₀-₉₊₋]+"));
+    SCRIPTS.replace_all(text, |found: &Captures<'_>| {
+        let whole = found.get(0).map_or("", |it| it.as_str());
+        if whole.starts_with(|c: char| c.is_ascii_digit()) {
+            return whole.to_owned();
+        }
+        let is_power = found.get(1).is_some() && found.get(2).is_none_or(|it| it.is_empty());
+        let sign = if is_power { "^" } else { "" };
+        sign.chars().chain(whole.nfkc().map(plain_sign)).collect()
+    })
 }
 
 /// Returns the letters of a unit that is one character: "°C" of "℃", "kg" of "㎏".
@@ -368,18 +386,15 @@ fn currency(text: &str) -> (Option<&str>, &str) {
 /// "1 1/2 cups" and "1½ cups" as "1.5 cups".
 fn in_one_number(text: &str) -> String {
     static POWER: LazyLock<Regex> = LazyLock::new(|| {
-        pattern(
-            r"^(-?[\d.,]*\d) ?(?:[×x·⋅*]|\\times|\\cdot) ?10(?:\^\{?(-?\d{1,2})\}?|([⁻]?[⁰¹²³⁴-⁹]{1,2}))(?: |$)",
-        )
+        pattern(r"^(?:(-?[\d.,]*\d) ?(?:[×x·⋅*]|\\times|\\cdot) ?)?10\^\{?(-?\d{1,2})\}?(?: |$)")
     });
     static FRACTION: LazyLock<Regex> =
         LazyLock::new(|| pattern(r"^(?:(\d+) *)?\b(\d{1,3})[/⁄](\d{1,3}) (\p{L})"));
     let compatible = |text: &str| text.nfkc().collect::<String>().replace('−', "-");
     if let Some(found) = POWER.captures(text) {
-        let part = |at: usize| found.get(at).map_or("", |part| part.as_str());
+        let part = |at: usize| found.get(at).map_or("1", |part| part.as_str());
         let rest = text.get(part(0).trim_end().len()..).unwrap_or_default();
-        let power = compatible(&[part(2), part(3)].concat());
-        return format!("{}e{power}{rest}", part(1));
+        return format!("{}e{}{rest}", part(1), part(2));
     }
     // "1½" is "1 1⁄2", with a slash of its own.
     let mut plain = String::with_capacity(text.len());

@@ -98,6 +98,20 @@ async fn what_a_killed_write_left_is_removed_and_no_other_file() {
         assert!(!place.inside(&left[0]).exists(), "{now}");
     }
     assert_eq!(place.content(own), "of the user");
+    // Two steps changed the file: from "zero" to "one", and then to "two".
+    let first = Restore {
+        expected: restore.old.as_deref().map(hash),
+        old: Some("zero".to_owned()),
+        ..restore.clone()
+    };
+    let both = [restore, first];
+    for (now, left) in [("two", "one"), ("one", "one"), ("zero", "zero")] {
+        place.put("docs/a.txt", now);
+        put_back(&place.toolbox.workspace, &both).unwrap();
+        assert_eq!(place.content("docs/a.txt"), left, "{now}");
+    }
+    place.put("docs/a.txt", "other");
+    put_back(&place.toolbox.workspace, &both).unwrap_err();
 }
 
 #[test]

@@ -119,6 +119,15 @@ fn forms_of_one_answer_are_the_same() {
         ("2 godziny", "120 minut"),
         ("3천만원", "30000000 원"),
         ("B、火星", "B"),
+        ("H₂SO₄", "H2SO4"),
+        ("SO₄²⁻", "SO42-"),
+        ("Na⁺", "Na+"),
+        ("10⁻³", "0.001"),
+        ("10⁴", "10000"),
+        ("10⁻³ m", "1 mm"),
+        ("3 × 10⁻³ m", "0.003 m"),
+        ("x⁻¹", "1/x"),
+        ("9.8 m/s²", "9.8 m/s^2"),
     ] {
         assert!(same(a, b), "{a} and {b}: {:?} {:?}", parse(a), parse(b));
     }
@@ -128,6 +137,9 @@ fn forms_of_one_answer_are_the_same() {
 fn different_answers_stay_apart() {
     for (a, b) in [
         ("สี", "สี่"),
+        ("10²", "102"),
+        ("Fe²⁺", "Fe³⁺"),
+        ("CO", "CO₂"),
         ("95 km/sa", "95 m/sa"),
         ("0420", "420"),
         ("02139", "2139"),
@@ -136,7 +148,7 @@ fn different_answers_stay_apart() {
         ("Otto", "8"),
         ("once", "11"),
         ("NULL", "0"),
-        ("FF₁₆", "FF16"),
+        ("1011₂", "10112"),
         ("2 jam", "2 hours"),
         ("69.5 km/h", r"$70.5\,\text{km/h}$"),
         ("B. subtilis", "B. cereus"),

@@ -7,7 +7,7 @@ use serde_json::Value;
 use unicode_normalization::UnicodeNormalization as _;
 
 use crate::domain::number_named;
-use crate::text::pattern;
+use crate::text::{pattern, plain_sign};
 
 /// The evidence queries, with the words for what they count.
 pub const QUERIES: [(&str, &str); 8] = [
@@ -81,7 +81,8 @@ pub fn objection(text: &str, evidence: &Value) -> Option<String> {
 
 /// Returns a figure, a path or a code of a sentence that the rows of its queries lack.
 fn not_returned(sentence: &str, rows: &str) -> Option<String> {
-    let own = QUERY.replace_all(sentence, " ");
+    let plain: String = sentence.chars().map(plain_sign).collect();
+    let own = QUERY.replace_all(&plain, " ");
     let mut names = NAMED.find_iter(&own).map(|name| name.as_str());
     let has_letters = |text: &&str| text.chars().any(char::is_alphabetic);
     if let Some(name) = names.find(|name| has_letters(name) && !rows.contains(name)) {
@@ -141,6 +142,7 @@ mod tests {
             Q 1 shows 99 executions. -> states '99' with Q1, which did not return it
             Query-1 shows 99 executions. -> states '99' with Q1, which did not return it
             Q1 shows Ninety-Nine executions. -> states '99' with Q1, which did not return it
+            Q1 shows ٩٩ executions. -> states '99' with Q1, which did not return it
             Q6 shows src/other.rs failed. -> states 'src/other.rs' with Q6, which did not return it
             Q6 shows src/lib.rs and lib2.rs. -> states 'lib2.rs' with Q6, which did not return it
             Q8 shows E0999 with 2 fix attempts. -> states 'E0999' with Q8, which did not return it

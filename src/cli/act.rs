@@ -131,9 +131,9 @@ async fn acted(app: &Arc<App>, input: ActionInput, arguments: &ActArguments) -> 
     let acted = match arguments.confirm {
         Some(proposal) => {
             let confirmation = Confirmation {
+                context: confirmed_in(&input, arguments),
                 source: input.source,
                 user: input.user,
-                context: Some(input.context),
                 choice: arguments.choice,
             };
             app.confirm(proposal, confirmation, None).await
@@ -192,10 +192,19 @@ async fn there(env: &Env, server: &str, input: &ActionInput, arguments: &ActArgu
     exit
 }
 
+/// Returns where a proposal is confirmed; `None`: where it was made.
+fn confirmed_in(input: &ActionInput, arguments: &ActArguments) -> Option<Context> {
+    arguments.guild.as_ref().map(|_| input.context.clone())
+}
+
 /// Returns the body of a confirmation.
 fn confirmation(input: &ActionInput, arguments: &ActArguments) -> Value {
-    json!({ "source": input.source, "user": input.user, "context": input.context,
-            "choice": arguments.choice })
+    let mut body =
+        json!({ "source": input.source, "user": input.user, "choice": arguments.choice });
+    if let Some(context) = confirmed_in(input, arguments) {
+        body["context"] = json!(context);
+    }
+    body
 }
 
 fn narration(response: &Value) -> Option<RunId> {

@@ -124,5 +124,11 @@ async fn the_command_line_proposes_confirms_and_talks_to_a_service() {
         assert!(code == 4 && again.contains("confirmed already"), "{again}");
         let (_, found) = act(&["/memory search rope"]).await;
         assert_eq!(found, "- buy rope\n");
+        // Without a guild, a proposal is confirmed where it was made.
+        let (_, offered) = act(&["--guild", "g1", "rope, keep it in mind"]).await;
+        let (_, behind) = offered.split_once("--confirm ").unwrap();
+        let id = behind.split_whitespace().next().unwrap();
+        let (code, kept) = act(&["--confirm", id]).await;
+        assert_eq!((code, &*kept), (0, "Remembered: buy rope\n"));
     }
 }

@@ -201,8 +201,9 @@ fn confirmed_in(input: &ActionInput, arguments: &ActArguments) -> Option<Context
 fn confirmation(input: &ActionInput, arguments: &ActArguments) -> Value {
     let mut body =
         json!({ "source": input.source, "user": input.user, "choice": arguments.choice });
-    if let Some(context) = confirmed_in(input, arguments) {
-        body["context"] = json!(context);
+    let context = confirmed_in(input, arguments);
+    if let (Some(context), Some(fields)) = (context, body.as_object_mut()) {
+        fields.insert("context".to_owned(), json!(context));
     }
     body
 }

@@ -29,16 +29,3 @@ impl NoSuchScope {
         Self(word.to_owned())
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_scope_is_read_as_it_is_written() {
-        for scope in [Scope::Chat, Scope::Act, Scope::Tools, Scope::Admin] {
-            assert_eq!(scope.into_str().parse(), Ok(scope));
-        }
-        assert_eq!("Chat".parse::<Scope>(), Err(NoSuchScope("Chat".into())));
-    }
-}

@@ -76,7 +76,6 @@ impl ChatModel for Local {
             stated_cost: None,
             // The config names the file. The name inside the file would look like a replaced model.
             model: None,
-            provider_request_id: None,
         })
     }
 }

@@ -127,7 +127,6 @@ impl ChatReply {
             usage: None,
             stated_cost: None,
             model: None,
-            provider_request_id: None,
         }
     }
 }
@@ -188,8 +187,6 @@ pub struct ChatReply {
     pub stated_cost: Option<Usd>,
     /// The model id that the provider reports.
     pub model: Option<String>,
-    /// The provider's request id, for its support.
-    pub provider_request_id: Option<String>,
 }
 
 /// A model behind a provider; one of the project's few `dyn` traits.

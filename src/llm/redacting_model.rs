@@ -66,7 +66,6 @@ impl ChatModel for RedactingModel {
             reply.usage = Some(bounded);
         }
         reply.model = reply.model.map(|name| self.name(&name));
-        reply.provider_request_id = reply.provider_request_id.map(|id| self.name(&id));
         Ok(reply)
     }
 }
@@ -101,8 +100,7 @@ mod tests {
     #[tokio::test]
     async fn secrets_and_control_characters_do_not_come_back_from_a_model() {
         let reply = |text: &str, name: String| ChatReply {
-            model: Some(name.clone()),
-            provider_request_id: Some(name),
+            model: Some(name),
             ..ChatReply::sample(text)
         };
         let long = format!("m\u{1b}[31m\nzz-private-0123456789{}", "x".repeat(300));

@@ -58,7 +58,6 @@ impl ChatModel for ScriptedModel {
             usage: Some(usage),
             stated_cost: None,
             model: None,
-            provider_request_id: None,
         })
     }
 }

@@ -12,8 +12,6 @@ use crate::llm::{CallStop, ChatReply, ErrorKind, Fault, usage};
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct Response {
     #[serde(default, deserialize_with = "or_default")]
-    pub id: Option<String>,
-    #[serde(default, deserialize_with = "or_default")]
     pub model: Option<String>,
     pub content: Option<Vec<Content>>,
     #[serde(default, deserialize_with = "or_default")]
@@ -45,7 +43,7 @@ pub(super) enum Content {
 ///
 /// # Errors
 /// A status 200 without a reply: the provider's error, if it says one.
-pub(super) fn from_wire(response: Response, request_id: Option<&str>) -> Result<ChatReply, Fault> {
+pub(super) fn from_wire(response: Response) -> Result<ChatReply, Fault> {
     let Some(content) = response.content else {
         let status = status_of(&response.error);
         let wrapped = json!({ "error": response.error });
@@ -81,7 +79,6 @@ pub(super) fn from_wire(response: Response, request_id: Option<&str>) -> Result<
         usage: read_usage(&response.usage),
         stated_cost: None,
         model: response.model,
-        provider_request_id: request_id.map(str::to_owned).or(response.id),
     })
 }
 
@@ -124,7 +121,7 @@ mod tests {
     fn read(cassette: &str) -> ChatReply {
         let path = format!("tests/cassettes/anthropic_{cassette}.json");
         let text = std::fs::read_to_string(path).unwrap();
-        from_wire(serde_json::from_str(&text).unwrap(), Some("req_1")).unwrap()
+        from_wire(serde_json::from_str(&text).unwrap()).unwrap()
     }
 
     #[test]
@@ -141,7 +138,6 @@ mod tests {
             }),
             stated_cost: None,
             model: Some("claude-sonnet-5-5".into()),
-            provider_request_id: Some("req_1".into()),
         };
         assert_eq!(read("structured"), expected);
     }
@@ -187,7 +183,7 @@ mod tests {
             (json!({"code": 200, "message": "m"}), 502, false),
         ] {
             let body = json!({"type": "error", "error": error});
-            let fault = from_wire(serde_json::from_value(body).unwrap(), None);
+            let fault = from_wire(serde_json::from_value(body).unwrap());
             let (kind, detail) = fault.unwrap_err();
             let error = Error::new("p", kind, detail);
             let is_status =
@@ -195,7 +191,7 @@ mod tests {
             assert!(is_status && error.may_be_billed() == billed, "{error:?}");
             assert!(error.said().is_some_and(|said| said.ends_with('m')));
         }
-        let empty = from_wire(serde_json::from_str("{}").unwrap(), None);
+        let empty = from_wire(serde_json::from_str("{}").unwrap());
         assert_eq!(empty.unwrap_err().0, ErrorKind::Unreadable);
     }
 

@@ -69,10 +69,8 @@ pub(super) struct Streamed {
 impl Collect for Streamed {
     type Reply = Response;
 
-    const REQUEST_ID: &'static str = "request-id";
-
-    fn convert(reply: Response, request_id: Option<&str>) -> Result<ChatReply, Fault> {
-        from_wire(reply, request_id)
+    fn convert(reply: Response) -> Result<ChatReply, Fault> {
+        from_wire(reply)
     }
 
     fn take(&mut self, data: &str) -> Result<bool, Fault> {
@@ -176,8 +174,8 @@ mod tests {
         let whole = include_str!("../../../tests/cassettes/anthropic_structured.json");
         let tool = include_str!("../../../tests/cassettes/anthropic_tool_use.json");
         for (stream, whole) in [(text, whole), (TOOL, tool)] {
-            let streamed = from_wire(collected(stream).unwrap().unwrap(), None);
-            let whole = from_wire(serde_json::from_str(whole).unwrap(), None);
+            let streamed = from_wire(collected(stream).unwrap().unwrap());
+            let whole = from_wire(serde_json::from_str(whole).unwrap());
             assert_eq!(streamed.unwrap(), whole.unwrap());
         }
     }
@@ -191,7 +189,7 @@ mod tests {
             let event =
                 format!("event: message_delta\ndata: {{\"type\":\"message_delta\",{delta}{last}}}");
             let stream = format!("{begin}{event}\n\n{end}");
-            from_wire(collected(&stream).unwrap().unwrap(), None)
+            from_wire(collected(&stream).unwrap().unwrap())
                 .unwrap()
                 .usage
         };
@@ -213,7 +211,7 @@ mod tests {
     fn what_was_cut_keeps_its_beginning_and_what_broke_is_no_reply() {
         let cut = TOOL.replace(r#"\"confidence\":0.7}"#, "");
         let cut = cut.replace(r#"reason":"tool_use""#, r#"reason":"max_tokens""#);
-        let reply = from_wire(collected(&cut).unwrap().unwrap(), None).unwrap();
+        let reply = from_wire(collected(&cut).unwrap().unwrap()).unwrap();
         assert_eq!(
             (reply.text.as_str(), reply.stop),
             ("{\"answer\":\"42\",", crate::llm::CallStop::MaxTokens)
@@ -236,7 +234,7 @@ mod tests {
         );
         assert_eq!(collected(&broken(half)).unwrap_err(), expected);
         let refused = collected(&broken("")).unwrap().unwrap();
-        let (kind, detail) = from_wire(refused, None).unwrap_err();
+        let (kind, detail) = from_wire(refused).unwrap_err();
         let error = crate::llm::Error::new("p", kind, detail).to_string();
         assert_eq!(error, "p answered 529: overloaded_error: Overloaded");
         assert!(collected("data: {\n\n").is_err());

@@ -62,14 +62,11 @@ pub(super) trait Collect: Default {
     /// Returns the reply, or `None` if the stream ended too early.
     fn finish(self) -> Option<Self::Reply>;
 
-    /// The header of the provider's id of a request.
-    const REQUEST_ID: &'static str;
-
     /// Converts a reply, whole or of a stream. Pure.
     ///
     /// # Errors
     /// A status 200 without a reply: the provider's error, if it says one.
-    fn convert(reply: Self::Reply, request_id: Option<&str>) -> Result<ChatReply, Fault>;
+    fn convert(reply: Self::Reply) -> Result<ChatReply, Fault>;
 }
 
 impl HttpClient {
@@ -132,9 +129,8 @@ impl HttpClient {
         let mut response = self.send(request, body).await?;
         let status = response.status();
         let headers = std::mem::take(response.headers_mut());
-        let id = header(&headers, C::REQUEST_ID);
         if status.is_success() && is_stream(&headers) {
-            return C::convert(self.collect::<C>(response, request).await?, id);
+            return C::convert(self.collect::<C>(response, request).await?);
         }
         let bytes = whole(response, request).await;
         if !status.is_success() {
@@ -150,7 +146,7 @@ impl HttpClient {
             let detail = format!("{error} ({} bytes, {kind}{coding})", bytes.len());
             (ErrorKind::Unreadable, detail)
         })?;
-        C::convert(body, id)
+        C::convert(body)
     }
 
     /// Sends the request and waits for the head of the answer.

@@ -12,8 +12,6 @@ use crate::llm::{CallStop, ChatReply, ErrorKind, Fault, usage};
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct Response {
     #[serde(default, deserialize_with = "or_default")]
-    pub id: Option<String>,
-    #[serde(default, deserialize_with = "or_default")]
     pub model: Option<String>,
     pub choices: Option<Vec<Choice>>,
     #[serde(default)]
@@ -85,7 +83,7 @@ pub(super) struct Called {
 ///
 /// # Errors
 /// A status 200 without a reply: the error of the upstream provider, if it says one.
-pub(super) fn from_wire(response: Response, request_id: Option<&str>) -> Result<ChatReply, Fault> {
+pub(super) fn from_wire(response: Response) -> Result<ChatReply, Fault> {
     let failed = |error: Value| {
         let code = error.get("code").and_then(Value::as_u64);
         let wrapped = json!({ "error": error });
@@ -127,7 +125,6 @@ pub(super) fn from_wire(response: Response, request_id: Option<&str>) -> Result<
         usage: read_usage(&response.usage),
         stated_cost: stated_cost(&response.usage),
         model: response.model,
-        provider_request_id: request_id.map(str::to_owned).or(response.id),
     })
 }
 
@@ -215,7 +212,7 @@ mod tests {
     fn read(cassette: &str) -> Result<ChatReply, Fault> {
         let path = format!("tests/cassettes/{cassette}.json");
         let text = std::fs::read_to_string(path).unwrap();
-        from_wire(serde_json::from_str(&text).unwrap(), None)
+        from_wire(serde_json::from_str(&text).unwrap())
     }
 
     #[test]
@@ -232,7 +229,6 @@ mod tests {
             }),
             stated_cost: None,
             model: Some("gpt-6-luna-2026-08-27".into()),
-            provider_request_id: Some("chatcmpl-CBx3mQp1uVb0r6dXn4fWk2Zt9aEyL".into()),
         };
         assert_eq!(read("openai_structured"), Ok(expected));
     }
@@ -313,12 +309,12 @@ mod tests {
     fn a_field_that_is_not_needed_loses_no_reply() {
         let body = json!({"id": 12345, "model": ["m"], "created": "now", "choices": [
             {"index": "0", "message": {"content": "42", "refusal": null}, "finish_reason": 7}]});
-        let reply = from_wire(serde_json::from_value(body).unwrap(), None).unwrap();
+        let reply = from_wire(serde_json::from_value(body).unwrap()).unwrap();
         assert_eq!((reply.text.as_str(), reply.stop), ("42", CallStop::Other));
-        assert_eq!((reply.model, reply.provider_request_id), (None, None));
+        assert_eq!(reply.model, None);
         let body =
             json!({"choices": null, "error": {"code": 429, "message": "Rate limit exceeded"}});
-        let fault = from_wire(serde_json::from_value(body).unwrap(), None).unwrap_err();
+        let fault = from_wire(serde_json::from_value(body).unwrap()).unwrap_err();
         assert_eq!(fault, (status(429), "Rate limit exceeded".into()));
     }
 
@@ -348,18 +344,18 @@ mod tests {
         for (output, kind) in [(0, status(502)), (4, ErrorKind::Broken)] {
             let mut billed = inside.clone();
             billed["usage"] = json!({"prompt_tokens": 9, "completion_tokens": output});
-            let fault = from_wire(serde_json::from_value(billed).unwrap(), None).unwrap_err();
+            let fault = from_wire(serde_json::from_value(billed).unwrap()).unwrap_err();
             assert_eq!(fault, (kind, "Provider disconnected".into()));
         }
         inside["choices"][0]["message"]["content"] = json!("{");
-        assert!(from_wire(serde_json::from_value(inside.clone()).unwrap(), None).is_ok());
+        assert!(from_wire(serde_json::from_value(inside.clone()).unwrap()).is_ok());
         inside["choices"][0]["message"]["content"] = json!("");
         let mut thought = inside.clone();
         thought["choices"][0]["message"]["reasoning"] = json!("So");
-        assert!(from_wire(serde_json::from_value(thought).unwrap(), None).is_ok());
-        let inside = from_wire(serde_json::from_value(inside).unwrap(), None).unwrap_err();
+        assert!(from_wire(serde_json::from_value(thought).unwrap()).is_ok());
+        let inside = from_wire(serde_json::from_value(inside).unwrap()).unwrap_err();
         assert_eq!(inside, (status(502), "Provider disconnected".into()));
-        let empty = from_wire(serde_json::from_str("{}").unwrap(), None);
+        let empty = from_wire(serde_json::from_str("{}").unwrap());
         assert_eq!(empty.unwrap_err().0, ErrorKind::Unreadable);
     }
 }

@@ -12,7 +12,6 @@ const DONE: &str = "[DONE]";
 /// The first choice so far.
 #[derive(Debug, Default)]
 pub(super) struct Streamed {
-    id: Option<String>,
     model: Option<String>,
     content: String,
     refusal: String,
@@ -31,10 +30,8 @@ pub(super) struct Streamed {
 impl Collect for Streamed {
     type Reply = Response;
 
-    const REQUEST_ID: &'static str = "x-request-id";
-
-    fn convert(reply: Response, request_id: Option<&str>) -> Result<ChatReply, Fault> {
-        from_wire(reply, request_id)
+    fn convert(reply: Response) -> Result<ChatReply, Fault> {
+        from_wire(reply)
     }
 
     fn take(&mut self, data: &str) -> Result<bool, Fault> {
@@ -53,7 +50,6 @@ impl Collect for Streamed {
                 .map_or_else(|| message.to_string(), str::to_owned);
             return Err((ErrorKind::Aborted, message));
         }
-        self.id = self.id.take().or(chunk.id);
         self.model = self.model.take().or(chunk.model);
         let is_counted = !chunk.usage.is_null();
         usage::merge(&mut self.usage, chunk.usage);
@@ -96,7 +92,6 @@ impl Collect for Streamed {
             ..Reply::default()
         };
         Some(Response {
-            id: self.id,
             model: self.model,
             choices: Some(vec![Choice {
                 message: Some(message),
@@ -130,8 +125,8 @@ mod tests {
         let tool = include_str!("../../../tests/cassettes/openai_stream_tool.sse");
         let whole_tool = include_str!("../../../tests/cassettes/openai_tool_calls.json");
         for (stream, whole) in [(TEXT, whole), (tool, whole_tool)] {
-            let streamed = from_wire(collected(stream).unwrap().unwrap(), None);
-            let whole = from_wire(serde_json::from_str(whole).unwrap(), None);
+            let streamed = from_wire(collected(stream).unwrap().unwrap());
+            let whole = from_wire(serde_json::from_str(whole).unwrap());
             assert_eq!(streamed, whole);
         }
     }
@@ -139,7 +134,7 @@ mod tests {
     #[test]
     fn a_usage_counts_if_nothing_comes_after_it_and_only_grows() {
         let usage = |stream: &str| {
-            let reply = from_wire(collected(stream).unwrap().unwrap(), None);
+            let reply = from_wire(collected(stream).unwrap().unwrap());
             reply.unwrap().usage
         };
         let last = usage(TEXT);
@@ -160,9 +155,9 @@ mod tests {
             r#"data: {{"id":7,"choices":[{{"delta":null,"message":{{"content":"So far"}}}},{parts}]}}"#
         );
         let nulls = format!("{first}\n\n{nulls}");
-        let usual = from_wire(collected(TEXT).unwrap().unwrap(), None);
+        let usual = from_wire(collected(TEXT).unwrap().unwrap());
         assert!(nulls.contains("null,\"usage\""), "{nulls}");
-        assert_eq!(from_wire(collected(&nulls).unwrap().unwrap(), None), usual);
+        assert_eq!(from_wire(collected(&nulls).unwrap().unwrap()), usual);
     }
 
     #[test]
@@ -172,7 +167,7 @@ mod tests {
         assert!(up_to("\"finish_reason\":\"stop\"").unwrap().is_none());
         // Before any output it is a refusal, and behind some it may be billed.
         let gone = "data: {\"error\":{\"message\":\"the upstream is gone\",\"code\":429}}\n\n";
-        let refusal = from_wire(collected(gone).unwrap().unwrap(), None).unwrap_err();
+        let refusal = from_wire(collected(gone).unwrap().unwrap()).unwrap_err();
         let kind = ErrorKind::Status {
             status: 429,
             retry_after: None,
